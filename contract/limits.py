@@ -1,0 +1,13 @@
+"""The limits that requests are checked against; every one is a setting and is stated in its error."""
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """Bytes for the body; counts for the rest."""
+
+    max_body_bytes: int = 256 * 1024 * 1024
+    max_samples_per_call: int = 4096
+    max_num_samples: int = 256
+    max_rank: int = 256
+    max_waiting_operations: int = 256

@@ -1,0 +1,79 @@
+"""An operation: one accepted request of one session, from POST to COMPLETED or FAILED."""
+
+from enum import StrEnum
+
+import msgspec
+
+
+class OperationKind(StrEnum):
+    """What an operation does; the value is its name in paths, keys and logs."""
+
+    CREATE_SESSION = "create-session"
+    SAMPLE = "sample"
+    FORWARD_BACKWARD = "forward-backward"
+    OPTIM_STEP = "optim-step"
+    STOP_SESSION = "stop-session"
+
+    @property
+    def is_public(self) -> bool:
+        """Whether a user asked for it by name; the two ends of a session are ours."""
+        return self not in (OperationKind.CREATE_SESSION, OperationKind.STOP_SESSION)
+
+    @property
+    def task_name(self) -> str:
+        """The Celery task that runs operations of this kind."""
+        return self.value.replace("-", "_")
+
+
+class OperationStatus(StrEnum):
+    """What a client sees; the store divides PENDING further (see store/transitions.py)."""
+
+    PENDING = "PENDING"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+    @property
+    def is_ended(self) -> bool:
+        return self in (OperationStatus.COMPLETED, OperationStatus.FAILED)
+
+
+class ErrorCode(StrEnum):
+    """Why an operation failed."""
+
+    INVALID_INPUT = "INVALID_INPUT"
+    SESSION_NOT_ACTIVE = "SESSION_NOT_ACTIVE"
+    RESOURCE_EXHAUSTED = "RESOURCE_EXHAUSTED"
+    TIMEOUT = "TIMEOUT"
+    NON_FINITE = "NON_FINITE"
+    CANCELLED = "CANCELLED"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+
+
+class OperationError(msgspec.Struct, frozen=True):
+    """The code and the sentence (what happened, what to do) of a FAILED operation."""
+
+    code: ErrorCode
+    message: str
+
+
+class OperationFailedError(Exception):
+    """Raised by the engine: the operation ends FAILED and nothing it would have changed changes."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.error = OperationError(code, message)
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation as the store knows it. Times are Unix seconds by the store's clock."""
+
+    id: str
+    session_id: str
+    kind: OperationKind
+    seq: int
+    status: OperationStatus
+    created_at: float
+    started_at: float | None = None
+    ended_at: float | None = None
+    error: OperationError | None = None

@@ -1,0 +1,59 @@
+"""A training session: one adapter over one base model, with its operations in order."""
+
+from enum import StrEnum
+
+import msgspec
+
+from contract.model import ModelCard
+
+
+class SessionStatus(StrEnum):
+    """CREATING -> RUNNING -> STOPPING -> STOPPED, or ERROR with a reason."""
+
+    CREATING = "CREATING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    ERROR = "ERROR"
+
+    @property
+    def is_active(self) -> bool:
+        """Whether new operations are accepted."""
+        return self in (SessionStatus.CREATING, SessionStatus.RUNNING)
+
+    @property
+    def is_ended(self) -> bool:
+        return self in (SessionStatus.STOPPED, SessionStatus.ERROR)
+
+
+class LoraConfig(msgspec.Struct, frozen=True):
+    """Rank and scale (alpha / rank) of the adapter; dropout acts in cross-entropy only."""
+
+    rank: int = 8
+    alpha: int = 16
+    dropout: float = 0.05
+
+
+class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a session is made from; fixed for its whole life.
+
+    `seed` draws the initial adapter weights and the dropout masks, so that a replay of the
+    session's operations gives the same numbers.
+    """
+
+    base_model: ModelCard
+    lora: LoraConfig
+    seed: int
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    """One session as the store knows it. Times are Unix seconds by the store's clock."""
+
+    id: str
+    spec: SessionSpec
+    status: SessionStatus
+    step: int
+    created_at: float
+    updated_at: float
+    worker_id: str
+    reason: str | None = None

@@ -1,0 +1,1 @@
+"""Redis: sessions, operations and their order. The only room that spells a key."""
