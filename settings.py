@@ -32,7 +32,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_sequences: int = 64
 
     # Workers
-    worker_threads: int = 64
+    worker_threads: int = 128
     heartbeat_interval: float = 2.0
     heartbeat_timeout: float = 20.0
     redispatch_after: float = 10.0

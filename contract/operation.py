@@ -77,3 +77,4 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None = None
     ended_at: float | None = None
     error: OperationError | None = None
+    result_expired: bool = False

@@ -2,6 +2,10 @@
 
 import msgspec
 
+from store import keys
+from store.context import Context
+from store.errors import KeyReusedError
+
 
 class Once(msgspec.Struct, frozen=True):
     """A client's Idempotency-Key: where it counts (`scope`), and the digest of its body."""
@@ -9,3 +13,41 @@ class Once(msgspec.Struct, frozen=True):
     scope: str
     key: str
     digest: bytes
+
+    @property
+    def arguments(self) -> tuple[str, bytes]:
+        """What the scripts take: the Redis key and the digest."""
+        return keys.answer(self.scope, self.key), self.digest
+
+
+class Answers:
+    """First answers. A key lives as long as its session, and at least a day."""
+
+    def __init__(self, context: Context) -> None:
+        self._redis = context.redis
+
+    def recall(self, once: Once) -> bytes | None:
+        """The first answer, or None when there is none yet. Raises KeyReusedError."""
+        key, digest = once.arguments
+        first_digest: bytes | None
+        answer: bytes | None
+        first_digest, answer = self._redis.hmget(key, "digest", "answer")
+        if first_digest is not None and first_digest != digest:
+            raise KeyReusedError("this Idempotency-Key came before with another body")
+        return answer
+
+    def remember(self, once: Once, session_id: str, answer: bytes) -> bytes:
+        """Keeps `answer` unless another was first; the first answer."""
+        key, digest = once.arguments
+        with self._redis.pipeline() as pipeline:
+            pipeline.hsetnx(key, "digest", digest)
+            pipeline.hsetnx(key, "answer", answer)
+            pipeline.hmget(key, "digest", "answer")
+            pipeline.sadd(keys.answers(session_id), key)
+            replies = pipeline.execute()
+        first_digest: bytes
+        first: bytes
+        first_digest, first = replies[2]
+        if first_digest != digest:
+            raise KeyReusedError("this Idempotency-Key came before with another body")
+        return first

@@ -1,0 +1,100 @@
+"""Operations as workers see them: claimed once, finished once, published again when overdue."""
+
+import msgspec
+
+from contract.codec import decode, encode
+from contract.operation import Operation, OperationError, OperationKind
+from contract.optim_step import OptimStepResult
+from contract.session import SessionSpec
+from store import keys
+from store.context import Context
+from store.errors import NotFoundError
+from store.records import OPERATION_FIELDS, operation_from
+from store.transitions import Move
+
+
+class Claim(msgspec.Struct, frozen=True, kw_only=True):
+    """The right to run one operation. `fence` is refused once anything has moved the operation on."""
+
+    operation_id: str
+    session_id: str
+    kind: OperationKind
+    seq: int
+    spec: SessionSpec
+    request: bytes
+    fence: str
+
+
+class Claims:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def claim(self, operation_id: str, worker_id: str, fence: str) -> Claim | None:
+        """The operation for the worker that holds its session; None when it is not to be run
+        (claimed or ended already, unknown, or another worker's).
+
+        `fence` is new for each attempt to run it; claiming again with the same one is safe.
+        """
+        reply = self._context.scripts.run("claim", operation_id, worker_id, fence)
+        if not reply:
+            return None
+        session_id, kind, seq, stored, spec = reply
+        return Claim(
+            operation_id=operation_id,
+            session_id=session_id.decode(),
+            kind=OperationKind(kind.decode()),
+            seq=int(seq),
+            spec=decode(spec, SessionSpec),
+            request=self._context.payloads.get(stored) if stored else b"",
+            fence=fence,
+        )
+
+    def finish(self, claim: Claim, outcome: msgspec.Struct | OperationError | None) -> bool:
+        """Ends the operation with its result or error and dispatches what this releases.
+
+        May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
+        """
+        move, stored, code, message, step = Move.COMPLETE, b"", "", "", ""
+        if isinstance(outcome, OperationError):
+            move, code, message = Move.FAIL, outcome.code.value, outcome.message
+        elif outcome is not None:
+            stored = self._context.payloads.put(f"results/{claim.operation_id}/{claim.fence}", encode(outcome))
+            step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
+        most_samples = self._context.settings.max_running_samples
+        reply = self._context.scripts.run(
+            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, most_samples
+        )
+        if reply[0] == b"refused":
+            self._context.payloads.discard(stored)
+            return False
+        self._context.publish(reply[1])
+        return True
+
+    def find(self, operation_id: str) -> Operation:
+        """An operation of any session and kind. Raises NotFoundError."""
+        row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
+        operation = operation_from(operation_id, row)
+        if operation is None:
+            raise NotFoundError("no such operation")
+        return operation
+
+    def publish_overdue(self, worker_id: str) -> int:
+        """Publishes again this worker's operations whose message seems lost; their number.
+
+        A message may also just be waiting in the queue: the duplicate then finds its operation
+        claimed, and does nothing.
+        """
+        redis, settings = self._context.redis, self._context.settings
+        now = self._context.now()
+        ids = redis.zrangebyscore(keys.DUE, "-inf", now - settings.redispatch_after, start=0, num=1000)
+        overdue = []
+        for operation_id in ids:
+            row = redis.hmget(keys.operation(operation_id.decode()), OPERATION_FIELDS)
+            operation = operation_from(operation_id.decode(), row)
+            if operation is None:
+                redis.zrem(keys.DUE, operation_id)
+            elif redis.hget(keys.session(operation.session_id), "worker") == worker_id.encode():
+                overdue.append([operation_id, operation.kind.encode(), worker_id.encode()])
+                redis.zadd(keys.DUE, {operation_id: now}, xx=True)
+        self._context.publish(overdue)
+        return len(overdue)

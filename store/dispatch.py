@@ -1,0 +1,51 @@
+"""Telling a worker that an operation may run: one Celery message that carries the operation's id."""
+
+import logging
+from typing import NamedTuple
+
+from celery import Celery
+from kombu.exceptions import OperationalError
+
+from contract.operation import OperationKind
+
+log = logging.getLogger(__name__)
+
+
+class Released(NamedTuple):
+    """An operation whose turn has come, and the worker that holds its session."""
+
+    operation_id: str
+    kind: OperationKind
+    worker_id: str
+
+
+class Dispatcher:
+    """Publishes to the workers' queues; a queue is named after its worker.
+
+    A message is a hint: when the broker is away the operation stays READY in the store and the
+    sweeper publishes it again, so a failure here is logged and never raised.
+    """
+
+    def __init__(self, celery: Celery) -> None:
+        self._celery = celery
+
+    def publish(self, released: list[Released]) -> None:
+        for operation in released:
+            try:
+                self._celery.send_task(
+                    operation.kind.task_name, task_id=operation.operation_id, queue=operation.worker_id, retry=False
+                )
+            except OperationalError as error:
+                log.warning("operation %s waits for the sweeper: %s", operation.operation_id, error)
+
+    def forget(self, worker_id: str) -> None:
+        """Deletes the queue of a worker that is gone."""
+        with self._celery.connection_for_write() as connection, connection.channel() as channel:
+            channel.queue_delete(worker_id)
+
+
+def producer(redis_url: str) -> Celery:
+    """A Celery app that only sends: it has no tasks and no result backend."""
+    celery = Celery("celerity", broker=redis_url, set_as_current=False)
+    celery.conf.broker_transport_options = {"socket_connect_timeout": 2, "socket_timeout": 5}
+    return celery

@@ -1,0 +1,66 @@
+"""What time does: sessions of lost workers end, idle ones stop, old results and sessions go."""
+
+import logging
+
+from contract.session import SessionStatus
+from settings import DAY
+from store import keys
+from store.context import Context
+from store.objects import Objects
+from store.sessions import Sessions
+from store.workers import Workers
+
+log = logging.getLogger(__name__)
+
+LOST = "the worker that held this session is gone, and its adapter with it; create the session again"
+IDLE = "stopped because it was idle for longer than the server allows"
+
+
+class Janitor:
+    """Any worker may sweep at any time: each change is one atomic script that checks for itself."""
+
+    def __init__(self, context: Context, sessions: Sessions, workers: Workers, objects: Objects) -> None:
+        self._redis = context.redis
+        self._context = context
+        self._settings = context.settings
+        self._sessions = sessions
+        self._workers = workers
+        self._objects = objects
+
+    def sweep(self) -> None:
+        self.stop_idle_sessions()
+        self.expire_results()
+        self.remove_old_sessions()
+        self.delete_garbage()
+
+    def lose_dead_workers(self) -> None:
+        for worker_id in self._workers.lost():
+            self.lose_worker(worker_id)
+
+    def lose_worker(self, worker_id: str) -> None:
+        """Ends what the worker held: its operations FAILED, its sessions in ERROR with the reason."""
+        for session_id in self._workers.sessions(worker_id):
+            if self._sessions.lose(session_id, worker_id, LOST):
+                log.warning("session %s is lost with worker %s", session_id, worker_id)
+        self._workers.forget(worker_id)
+
+    def stop_idle_sessions(self) -> None:
+        if not self._settings.idle_timeout:
+            return
+        since = self._context.now() - self._settings.idle_timeout
+        for session in self._sessions.find(self._sessions.running()):
+            if session and session.status is SessionStatus.RUNNING and session.updated_at <= since:
+                self._sessions.stop(session.id, IDLE, since)
+
+    def expire_results(self) -> None:
+        before = self._context.now() - self._settings.result_retention
+        for session_id in self._sessions.running():
+            self._context.scripts.run("expire_results", session_id, self._settings.results_kept, before)
+
+    def remove_old_sessions(self) -> None:
+        for session_id in self._sessions.ended_before(self._context.now() - self._settings.session_retention):
+            self._sessions.remove(session_id, answers_live=DAY)
+
+    def delete_garbage(self) -> None:
+        for path in self._redis.spop(keys.GARBAGE, 1000):
+            self._objects.delete(path.decode())

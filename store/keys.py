@@ -1,0 +1,87 @@
+"""The key table: every Redis key, what it holds, and who may spell it (this file alone).
+
+key                       type   holds
+session:{id}              hash   spec, status, step, created_at, updated_at, worker, reason, next_seq
+session:{id}:lane         zset   operations not yet ended, by seq
+session:{id}:operations   zset   every operation a user asked for, by seq
+session:{id}:results      zset   operations whose result is kept, by ended_at
+session:{id}:answers      set    answer keys that live as long as the session
+sessions                  zset   every session, by created_at
+sessions:{STATUS}         zset   the same, those of one status
+sessions:ended            zset   ended sessions, by the time they ended
+operation:{id}            hash   session, kind, seq, state, times, claim, request, result, error
+due                       zset   operations that wait for a worker, by the time they were dispatched
+workers                   zset   live workers, by last heartbeat
+worker:{id}               string what the worker serves (msgpack)
+worker:{id}:sessions      set    the sessions it holds
+answer:{scope}:{key}      hash   Idempotency-Key: digest, id, answer
+garbage                   set    paths of objects that nothing refers to any more
+counters                  hash   kind:state -> ended operations since the store was made
+ended                     channel ids of operations, as they end
+
+One server (or one with replicas), not a cluster: a script touches the keys of one session and of
+the indexes together.
+"""
+
+PREFIX = "celerity:"
+
+SESSIONS = PREFIX + "sessions"
+SESSIONS_ENDED = SESSIONS + ":ended"
+DUE = PREFIX + "due"
+WORKERS = PREFIX + "workers"
+GARBAGE = PREFIX + "garbage"
+COUNTERS = PREFIX + "counters"
+ENDED_CHANNEL = PREFIX + "ended"
+
+
+def session(session_id: str) -> str:
+    return f"{PREFIX}session:{session_id}"
+
+
+def lane(session_id: str) -> str:
+    return session(session_id) + ":lane"
+
+
+def operations(session_id: str) -> str:
+    return session(session_id) + ":operations"
+
+
+def results(session_id: str) -> str:
+    return session(session_id) + ":results"
+
+
+def answers(session_id: str) -> str:
+    return session(session_id) + ":answers"
+
+
+def sessions_with(status: str) -> str:
+    return f"{SESSIONS}:{status}"
+
+
+def operation(operation_id: str) -> str:
+    return f"{PREFIX}operation:{operation_id}"
+
+
+def worker(worker_id: str) -> str:
+    return f"{PREFIX}worker:{worker_id}"
+
+
+def worker_sessions(worker_id: str) -> str:
+    return worker(worker_id) + ":sessions"
+
+
+def answer(scope: str, key: str) -> str:
+    return f"{PREFIX}answer:{scope}:{key}"
+
+
+def lua_table() -> str:
+    """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
+    families = (session, lane, operations, results, answers, sessions_with, operation, worker, worker_sessions)
+    functions = []
+    for family in families:
+        before, after = family("\0").split("\0")
+        functions.append(f"{family.__name__} = function(id) return '{before}' .. id .. '{after}' end")
+    constants = {"sessions": SESSIONS, "sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS}
+    constants |= {"garbage": GARBAGE, "counters": COUNTERS, "ended_channel": ENDED_CHANNEL}
+    named = [f"{name} = '{key}'" for name, key in constants.items()]
+    return "local keys = {\n  " + ",\n  ".join(named + functions) + "\n}\n"

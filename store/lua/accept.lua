@@ -1,0 +1,14 @@
+-- session, operation, kind, request, answer key, digest, most waiting, most samples at once
+local session, id, kind, request, answer_key, digest, most_waiting, most_samples = unpack(ARGV)
+local status = redis.call('HGET', keys.session(session), 'status')
+if not status then return {'unknown'} end
+local first = known(answer_key, digest)
+if first then return first end
+if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status} end
+if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
+local at = now()
+append(session, id, kind, request, at)
+redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(id), 'seq'), id)
+redis.call('HSET', keys.session(session), 'updated_at', at)
+remember(answer_key, digest, id, session)
+return {'accepted', release(session, tonumber(most_samples), {})}

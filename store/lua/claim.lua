@@ -1,0 +1,14 @@
+-- operation, worker, claim: begins an operation for the worker that holds its session, once.
+-- Asked again with the same claim (its reply was lost) it answers the same.
+local id, worker, claim = unpack(ARGV)
+local session = redis.call('HGET', keys.operation(id), 'session')
+if not session then return false end
+if redis.call('HGET', keys.session(session), 'worker') ~= worker then return false end
+if move(id, 'claim') then
+  redis.call('HSET', keys.operation(id), 'claim', claim, 'started_at', now())
+  redis.call('ZREM', keys.due, id)
+elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
+  return false
+end
+local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request')
+return {session, record[1], record[2], record[3] or '', redis.call('HGET', keys.session(session), 'spec')}

@@ -1,0 +1,101 @@
+-- Shared by every script; store/scripts.py puts the tables `keys` and `moves` before it.
+
+local function now()
+  local time = redis.call('TIME')
+  return string.format('%.6f', tonumber(time[1]) + tonumber(time[2]) / 1e6)
+end
+
+-- Moves an operation if the table allows it; returns whether it did.
+local function move(id, name)
+  local state = redis.call('HGET', keys.operation(id), 'state')
+  if not state or not moves[name].from[state] then return false end
+  redis.call('HSET', keys.operation(id), 'state', moves[name].to)
+  return true
+end
+
+-- Releases what may run now: the samples at the head of the lane (they only read weights, so
+-- neighbours run together, up to `most`), or else the one operation at its head.
+-- Appends {id, kind, worker} for each to `released`.
+local function release(session, most, released)
+  local worker = redis.call('HGET', keys.session(session), 'worker')
+  local head = redis.call('ZRANGE', keys.lane(session), 0, most - 1)
+  for place, id in ipairs(head) do
+    local kind = redis.call('HGET', keys.operation(id), 'kind')
+    if kind ~= 'sample' and place > 1 then break end
+    if move(id, 'release') then
+      redis.call('ZADD', keys.due, now(), id)
+      released[#released + 1] = {id, kind, worker}
+    end
+    if kind ~= 'sample' then break end
+  end
+  return released
+end
+
+-- A payload that is no longer wanted; what lies in object storage is noted for the janitor.
+local function discard(payload)
+  if payload and payload:sub(1, 1) == '>' then redis.call('SADD', keys.garbage, payload:sub(2)) end
+end
+
+-- What every end of an operation has in common, once it has been moved.
+local function ended(id, session, at)
+  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'request')
+  discard(record[3])
+  redis.call('HSET', keys.operation(id), 'ended_at', at)
+  redis.call('HDEL', keys.operation(id), 'request')
+  redis.call('ZREM', keys.lane(session), id)
+  redis.call('ZREM', keys.due, id)
+  redis.call('HINCRBY', keys.counters, record[1] .. ':' .. record[2], 1)
+  redis.call('PUBLISH', keys.ended_channel, id)
+  -- The two ends of a session are in no list a user sees, so nothing else would remove them.
+  if record[1] == 'create-session' or record[1] == 'stop-session' then
+    redis.call('EXPIRE', keys.operation(id), 86400)
+  end
+end
+
+local function failed(id, session, at, code, message)
+  redis.call('HSET', keys.operation(id), 'error_code', code, 'error_message', message)
+  ended(id, session, at)
+end
+
+local function set_status(session, status, at, reason)
+  local key = keys.session(session)
+  local record = redis.call('HMGET', key, 'status', 'created_at')
+  redis.call('ZREM', keys.sessions_with(record[1]), session)
+  redis.call('ZADD', keys.sessions_with(status), record[2], session)
+  redis.call('HSET', key, 'status', status, 'updated_at', at)
+  if reason ~= '' then redis.call('HSET', key, 'reason', reason) end
+end
+
+-- Ends a session, and with it every operation of its lane that `name` may move.
+local function end_session(session, status, at, reason, name, code, message)
+  set_status(session, status, at, reason)
+  redis.call('ZADD', keys.sessions_ended, at, session)
+  redis.call('SREM', keys.worker_sessions(redis.call('HGET', keys.session(session), 'worker')), session)
+  for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
+    if move(id, name) then failed(id, session, at, code, message) end
+  end
+end
+
+-- Puts a new operation at the end of the lane.
+local function append(session, id, kind, request, at)
+  local seq = redis.call('HINCRBY', keys.session(session), 'next_seq', 1) - 1
+  redis.call('HSET', keys.operation(id), 'session', session, 'kind', kind, 'seq', seq,
+    'state', 'WAITING', 'created_at', at, 'request', request)
+  redis.call('ZADD', keys.lane(session), seq, id)
+end
+
+-- An Idempotency-Key that is known: {'existing', id} or {'reused'}; nil when it is new (or none).
+local function known(answer_key, digest)
+  if answer_key == '' then return nil end
+  local record = redis.call('HMGET', answer_key, 'digest', 'id')
+  if not record[1] then return nil end
+  if record[1] ~= digest then return {'reused'} end
+  if record[2] then return {'existing', record[2]} end
+  return nil
+end
+
+local function remember(answer_key, digest, id, session)
+  if answer_key == '' then return end
+  redis.call('HSET', answer_key, 'digest', digest, 'id', id)
+  redis.call('SADD', keys.answers(session), answer_key)
+end

@@ -1,0 +1,13 @@
+-- session, operation, spec, worker, answer key, digest
+local session, operation, spec, worker, answer_key, digest = unpack(ARGV)
+local first = known(answer_key, digest)
+if first then return first end
+local at = now()
+redis.call('HSET', keys.session(session), 'spec', spec, 'status', 'CREATING', 'step', 0,
+  'created_at', at, 'updated_at', at, 'worker', worker, 'next_seq', 0)
+redis.call('ZADD', keys.sessions, at, session)
+redis.call('ZADD', keys.sessions_with('CREATING'), at, session)
+redis.call('SADD', keys.worker_sessions(worker), session)
+append(session, operation, 'create-session', '', at)
+remember(answer_key, digest, session, session)
+return {'accepted', release(session, 1, {})}

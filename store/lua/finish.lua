@@ -1,0 +1,33 @@
+-- operation, claim, 'complete' | 'fail', result, error code, error message, step, most samples at once
+-- Ends an operation for the one that claimed it: state, result, what it means for the session
+-- and the release of its successors change together or not at all.
+local id, claim, name, result, code, message, step, most_samples = unpack(ARGV)
+local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
+if record[1] ~= claim then return {'refused'} end
+local session, kind = record[2], record[3]
+if not move(id, name) then
+  -- Ended already: by this very claim when its reply was lost, else by whoever took it away.
+  local ours = redis.call('HGET', keys.operation(id), 'finished_by') == claim
+  return ours and {'finished', {}} or {'refused'}
+end
+redis.call('HSET', keys.operation(id), 'finished_by', claim)
+local at = now()
+redis.call('HSET', keys.session(session), 'updated_at', at)
+if name == 'complete' then
+  if result ~= '' then
+    redis.call('HSET', keys.operation(id), 'result', result)
+    redis.call('ZADD', keys.results(session), at, id)
+  end
+  if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
+  ended(id, session, at)
+else
+  failed(id, session, at, code, message)
+end
+if kind == 'stop-session' then
+  end_session(session, 'STOPPED', at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
+elseif kind == 'create-session' and name == 'fail' then
+  end_session(session, 'ERROR', at, message, 'abandon', 'SESSION_NOT_ACTIVE', 'the session could not be created')
+elseif kind == 'create-session' and redis.call('HGET', keys.session(session), 'status') == 'CREATING' then
+  set_status(session, 'RUNNING', at, '')
+end
+return {'finished', release(session, tonumber(most_samples), {})}

@@ -1,0 +1,17 @@
+-- session, seconds that its answers live on: removes an ended session whole
+local session, answers_live = unpack(ARGV)
+local key = keys.session(session)
+local status = redis.call('HGET', key, 'status')
+if status ~= 'STOPPED' and status ~= 'ERROR' then return 0 end
+for _, id in ipairs(redis.call('ZRANGE', keys.operations(session), 0, -1)) do
+  discard(redis.call('HGET', keys.operation(id), 'result'))
+  redis.call('DEL', keys.operation(id))
+end
+for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
+  redis.call('EXPIRE', answer, answers_live)
+end
+redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.answers(session))
+redis.call('ZREM', keys.sessions, session)
+redis.call('ZREM', keys.sessions_with(status), session)
+redis.call('ZREM', keys.sessions_ended, session)
+return 1

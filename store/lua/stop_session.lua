@@ -1,0 +1,20 @@
+-- session, operation, reason, idle since (or ''): the running operation finishes, waiting ones end,
+-- then `operation` (kind stop-session) frees the adapter. Stopping twice is stopping once.
+local session, id, reason, idle_since = unpack(ARGV)
+local record = redis.call('HMGET', keys.session(session), 'status', 'updated_at')
+if not record[1] then return {'unknown'} end
+if record[1] ~= 'CREATING' and record[1] ~= 'RUNNING' then return {'stopped', {}} end
+if idle_since ~= '' then
+  local busy = redis.call('ZCARD', keys.lane(session)) > 0
+  if busy or tonumber(record[2]) > tonumber(idle_since) then return {'busy', {}} end
+end
+local at = now()
+for _, waiting in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
+  local kind = redis.call('HGET', keys.operation(waiting), 'kind')
+  if kind ~= 'create-session' and move(waiting, 'abandon') then
+    failed(waiting, session, at, 'SESSION_NOT_ACTIVE', 'the session was stopped before this operation began')
+  end
+end
+set_status(session, 'STOPPING', at, reason)
+append(session, id, 'stop-session', '', at)
+return {'stopped', release(session, 1, {})}

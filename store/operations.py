@@ -1,0 +1,127 @@
+"""Operations as clients see them: accepted, read, waited for, listed, cancelled."""
+
+import time
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import msgspec
+
+from contract.codec import decode, encode
+from contract.operation import Operation, OperationKind, OperationStatus
+from store import keys
+from store.context import Context
+from store.errors import (
+    KeyReusedError,
+    NotCancellableError,
+    NotFoundError,
+    SessionNotActiveError,
+    TooManyWaitingError,
+)
+from store.idempotency import Once
+from store.notices import Notices
+from store.records import OPERATION_FIELDS, operation_from
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+class Operations:
+    def __init__(self, context: Context, notices: Notices) -> None:
+        self._context = context
+        self._notices = notices
+
+    def accept(
+        self, session_id: str, kind: OperationKind, request: msgspec.Struct, once: Once | None = None
+    ) -> Operation:
+        """A new operation at the end of its session's lane, dispatched if its turn is now.
+
+        A key that came before with the same body gives the first operation.
+        Raises NotFoundError, SessionNotActiveError, TooManyWaitingError, KeyReusedError.
+        """
+        operation_id = str(uuid4())
+        stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
+        reply = self._accept(session_id, operation_id, kind, stored, once)
+        if reply[0] == b"accepted":
+            self._context.publish(reply[1])
+            return self.get(session_id, operation_id)
+        self._context.payloads.discard(stored)
+        if reply[0] == b"existing":
+            return self.get(session_id, reply[1].decode())
+        raise self._refusal(reply)
+
+    def _accept(
+        self, session_id: str, operation_id: str, kind: OperationKind, stored: bytes, once: Once | None
+    ) -> list[Any]:
+        settings = self._context.settings
+        answer_key, digest = once.arguments if once else ("", "")
+        limits = (settings.max_waiting_operations, settings.max_running_samples)
+        reply: list[Any] = self._context.scripts.run(
+            "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits
+        )
+        return reply
+
+    def _refusal(self, reply: list[Any]) -> Exception:
+        match reply[0]:
+            case b"unknown":
+                return NotFoundError("no such training session")
+            case b"inactive":
+                return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations")
+            case b"full":
+                return TooManyWaitingError(self._context.settings.max_waiting_operations)
+            case _:
+                assert reply[0] == b"reused", reply
+                return KeyReusedError("this Idempotency-Key came before with another body")
+
+    def get(self, session_id: str, operation_id: str, kind: OperationKind | None = None) -> Operation:
+        """The operation, if it is one of this session and (when given) of this kind.
+
+        Raises NotFoundError: also for a result that is no longer kept.
+        """
+        row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
+        operation = operation_from(operation_id, row)
+        if operation is None or operation.session_id != session_id or not operation.kind.is_public:
+            raise NotFoundError("no such operation in this training session")
+        if kind is not None and operation.kind is not kind:
+            raise NotFoundError(f"no such {kind} operation in this training session")
+        if operation.result_expired:
+            raise NotFoundError("the result of this operation is older than results are kept, and has been removed")
+        return operation
+
+    def wait(self, session_id: str, operation_id: str, kind: OperationKind | None, seconds: float) -> Operation:
+        """`get`, but held until the operation has ended or the time is up."""
+        deadline = time.monotonic() + seconds
+        with self._notices.expect(operation_id) as ended:
+            while True:
+                operation = self.get(session_id, operation_id, kind)
+                remaining = deadline - time.monotonic()
+                if operation.status.is_ended or remaining <= 0:
+                    return operation
+                ended.wait(remaining)
+
+    def result(self, operation: Operation, into: type[T]) -> T:
+        """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""
+        assert operation.status is OperationStatus.COMPLETED
+        stored = self._context.redis.hget(keys.operation(operation.id), "result")
+        if stored is None:
+            raise NotFoundError("the result of this operation is no longer kept")
+        return decode(self._context.payloads.get(stored), into)
+
+    def cancel(self, session_id: str, operation_id: str) -> Operation:
+        """Ends an operation that has not begun. Raises NotFoundError, NotCancellableError."""
+        self.get(session_id, operation_id)
+        most_samples = self._context.settings.max_running_samples
+        reply = self._context.scripts.run("cancel", operation_id, session_id, most_samples)
+        if reply[0] == b"begun":
+            raise NotCancellableError("only an operation that has not started can be cancelled")
+        self._context.publish(reply[1])
+        return self.get(session_id, operation_id)
+
+    def list(self, session_id: str, limit: int, offset: int) -> list[Operation]:
+        """Newest first; those whose result has expired are still listed."""
+        redis = self._context.redis
+        ids = [id.decode() for id in redis.zrevrange(keys.operations(session_id), offset, offset + limit - 1)]
+        with redis.pipeline(transaction=False) as pipeline:
+            for operation_id in ids:
+                pipeline.hmget(keys.operation(operation_id), OPERATION_FIELDS)
+            rows = pipeline.execute()
+        found = (operation_from(operation_id, row) for operation_id, row in zip(ids, rows, strict=True))
+        return [operation for operation in found if operation]

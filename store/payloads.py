@@ -1,0 +1,35 @@
+"""Request bodies and results, stored once: small ones in Redis, large ones as objects.
+
+The stored form is a byte that says which, then the payload or the object's path.
+"""
+
+from store.objects import Objects
+
+INLINE = b"="
+OBJECT = b">"
+
+
+class Payloads:
+    """`inline_bytes` is the largest payload that stays in Redis."""
+
+    def __init__(self, objects: Objects, inline_bytes: int) -> None:
+        self._objects = objects
+        self._inline_bytes = inline_bytes
+
+    def put(self, path: str, data: bytes) -> bytes:
+        """The stored form of `data`, which is kept under `path` if it is large."""
+        if len(data) <= self._inline_bytes:
+            return INLINE + data
+        self._objects.put(path, data)
+        return OBJECT + path.encode()
+
+    def get(self, stored: bytes) -> bytes:
+        """The payload behind its stored form."""
+        if stored.startswith(INLINE):
+            return stored[1:]
+        return self._objects.get(stored[1:].decode())
+
+    def discard(self, stored: bytes) -> None:
+        """Forgets a payload that no record came to refer to."""
+        if stored.startswith(OBJECT):
+            self._objects.delete(stored[1:].decode())

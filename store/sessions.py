@@ -1,0 +1,84 @@
+"""Sessions: created, read, listed, stopped, and removed when their time is over."""
+
+from collections.abc import Iterable
+from uuid import uuid4
+
+from contract.codec import encode
+from contract.session import Session, SessionSpec, SessionStatus
+from store import keys
+from store.context import Context
+from store.errors import KeyReusedError, NotFoundError
+from store.idempotency import Once
+from store.records import SESSION_FIELDS, session_from
+
+
+class Sessions:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def create(self, spec: SessionSpec, worker_id: str, once: Once | None = None) -> Session:
+        """A new session in CREATING, its creation dispatched to `worker_id`.
+
+        Raises KeyReusedError; a key that came before with the same body gives the first session.
+        """
+        session_id = str(uuid4())
+        answer_key, digest = once.arguments if once else ("", "")
+        reply = self._context.scripts.run(
+            "create_session", session_id, str(uuid4()), encode(spec), worker_id, answer_key, digest
+        )
+        if reply[0] == b"reused":
+            raise KeyReusedError("this Idempotency-Key came before with another body")
+        if reply[0] == b"existing":
+            return self.get(reply[1].decode())
+        self._context.publish(reply[1])
+        return self.get(session_id)
+
+    def get(self, session_id: str) -> Session:
+        """Raises NotFoundError."""
+        session = self.find([session_id])[0]
+        if session is None:
+            raise NotFoundError("no such training session")
+        return session
+
+    def find(self, session_ids: Iterable[str]) -> list[Session | None]:
+        """The sessions of many ids in one round trip, None where there is none."""
+        session_ids = list(session_ids)
+        with self._context.redis.pipeline(transaction=False) as pipeline:
+            for session_id in session_ids:
+                pipeline.hmget(keys.session(session_id), SESSION_FIELDS)
+            rows = pipeline.execute()
+        return [session_from(session_id, row) for session_id, row in zip(session_ids, rows, strict=True)]
+
+    def stop(self, session_id: str, reason: str = "", idle_since: float | None = None) -> Session:
+        """Idempotent. With `idle_since`, only a session that has done nothing since then is stopped.
+
+        Raises NotFoundError.
+        """
+        since = "" if idle_since is None else f"{idle_since:.6f}"
+        reply = self._context.scripts.run("stop_session", session_id, str(uuid4()), reason, since)
+        if reply[0] == b"unknown":
+            raise NotFoundError("no such training session")
+        self._context.publish(reply[1])
+        return self.get(session_id)
+
+    def lose(self, session_id: str, worker_id: str, reason: str) -> bool:
+        """Ends a session whose worker is gone; False when another worker holds it, or it has ended."""
+        return bool(self._context.scripts.run("lose_session", session_id, worker_id, reason))
+
+    def remove(self, session_id: str, answers_live: float) -> bool:
+        """Removes an ended session whole; its Idempotency-Keys live on for `answers_live` seconds."""
+        return bool(self._context.scripts.run("remove_session", session_id, int(answers_live)))
+
+    def ended_before(self, time: float) -> list[str]:
+        ids = self._context.redis.zrangebyscore(keys.SESSIONS_ENDED, "-inf", time, start=0, num=1000)
+        return [id.decode() for id in ids]
+
+    def running(self) -> list[str]:
+        ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)
+        return [id.decode() for id in ids]
+
+    def list(self, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
+        """Newest first, the id as tie-break."""
+        index = keys.sessions_with(status) if status else keys.SESSIONS
+        ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
+        return [session for session in self.find(id.decode() for id in ids) if session]

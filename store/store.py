@@ -1,0 +1,56 @@
+"""The store: one object through which the other rooms reach Redis and the payloads."""
+
+from typing import Any
+
+from contract.session import SessionStatus
+from settings import Settings
+from store import keys
+from store.claims import Claims
+from store.connection import RawRedis, connect
+from store.context import Context
+from store.dispatch import Dispatcher, producer
+from store.idempotency import Answers
+from store.janitor import Janitor
+from store.notices import Notices
+from store.objects import Objects, open_objects
+from store.operations import Operations
+from store.payloads import Payloads
+from store.scripts import Scripts
+from store.sessions import Sessions
+from store.workers import Workers
+
+
+class Store:
+    """Connections are made lazily, so a store may be opened before a fork or before Redis is up."""
+
+    def __init__(self, redis: RawRedis, objects: Objects, dispatcher: Dispatcher, settings: Settings) -> None:
+        self._redis = redis
+        payloads = Payloads(objects, settings.inline_bytes)
+        context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
+        self.sessions = Sessions(context)
+        self.operations = Operations(context, Notices(redis))
+        self.claims = Claims(context)
+        self.workers = Workers(context)
+        self.answers = Answers(context)
+        self.janitor = Janitor(context, self.sessions, self.workers, objects)
+
+    def ping(self) -> None:
+        """Raises one of Unavailable when Redis is away."""
+        self._redis.ping()
+
+    def eviction_policy(self) -> str:
+        """What Redis does when its memory is full; anything but noeviction may lose operations."""
+        return str(self._redis.info("memory").get("maxmemory_policy", "noeviction"))
+
+    def counters(self) -> dict[str, Any]:
+        """For /metrics: {"sessions": {status: n}, "operations": {(kind, end state): n}}."""
+        sessions = {status: int(self._redis.zcard(keys.sessions_with(status))) for status in SessionStatus}
+        ended = self._redis.hgetall(keys.COUNTERS)
+        operations = {tuple(name.decode().split(":")): int(count) for name, count in ended.items()}
+        return {"sessions": sessions, "operations": operations}
+
+
+def open_store(settings: Settings) -> Store:
+    """The store of `settings.redis_url`; requests fail fast when Redis is away, and may be retried."""
+    objects = open_objects(settings.objects_url, settings.data_dir)
+    return Store(connect(settings.redis_url), objects, Dispatcher(producer(settings.redis_url)), settings)

@@ -1,0 +1,56 @@
+"""The states of an operation and the legal moves between them. Pure; the scripts are given this table.
+
+A client sees WAITING (behind others of its session) and READY (its turn, a worker has been told)
+both as PENDING.
+"""
+
+from enum import StrEnum
+
+from contract.operation import OperationStatus
+
+
+class OperationState(StrEnum):
+    WAITING = "WAITING"
+    READY = "READY"
+    RUNNING = "RUNNING"
+    COMPLETED = "COMPLETED"
+    FAILED = "FAILED"
+
+    @property
+    def status(self) -> OperationStatus:
+        """What a client is told."""
+        pending = self in (OperationState.WAITING, OperationState.READY)
+        return OperationStatus.PENDING if pending else OperationStatus(self.value)
+
+
+class Move(StrEnum):
+    """RELEASE: its turn has come. CLAIM: a worker begins. COMPLETE, FAIL: its worker ends it.
+    ABANDON: it ends without having begun. ORPHAN: its worker is gone."""
+
+    RELEASE = "release"
+    CLAIM = "claim"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    ABANDON = "abandon"
+    ORPHAN = "orphan"
+
+
+_S = OperationState
+
+MOVES: dict[Move, tuple[frozenset[OperationState], OperationState]] = {
+    Move.RELEASE: (frozenset({_S.WAITING}), _S.READY),
+    Move.CLAIM: (frozenset({_S.READY}), _S.RUNNING),
+    Move.COMPLETE: (frozenset({_S.RUNNING}), _S.COMPLETED),
+    Move.FAIL: (frozenset({_S.RUNNING}), _S.FAILED),
+    Move.ABANDON: (frozenset({_S.WAITING, _S.READY}), _S.FAILED),
+    Move.ORPHAN: (frozenset({_S.WAITING, _S.READY, _S.RUNNING}), _S.FAILED),
+}
+
+
+def lua_table() -> str:
+    """MOVES for the scripts: `moves.claim.from[state]`, `moves.claim.to`."""
+    lines = []
+    for move, (before, after) in MOVES.items():
+        states = ", ".join(f"{state} = true" for state in sorted(before))
+        lines.append(f"{move} = {{from = {{{states}}}, to = '{after}'}}")
+    return "local moves = {\n  " + ",\n  ".join(lines) + "\n}\n"

@@ -1,0 +1,88 @@
+"""The workers that are alive, what they serve, and where a new session goes."""
+
+import msgspec
+
+from contract.codec import decode, encode
+from contract.model import ModelCard
+from store import keys
+from store.context import Context
+
+
+class Announcement(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of itself with each heartbeat."""
+
+    host: str
+    pid: int
+    device: str
+    models: tuple[ModelCard, ...]
+
+
+class Worker(msgspec.Struct, frozen=True, kw_only=True):
+    """A live worker. `heartbeat_at` is in Unix seconds by the store's clock."""
+
+    id: str
+    announcement: Announcement
+    session_count: int
+    heartbeat_at: float
+
+    @property
+    def models(self) -> tuple[ModelCard, ...]:
+        return self.announcement.models
+
+    def serves(self, base_model: str) -> bool:
+        return any(card.name == base_model for card in self.models)
+
+
+class Workers:
+    def __init__(self, context: Context) -> None:
+        self._context = context
+
+    def beat(self, worker_id: str, announcement: Announcement) -> float:
+        """One heartbeat; the store's time."""
+        return float(self._context.scripts.run("beat", worker_id, encode(announcement)))
+
+    def live(self) -> list[Worker]:
+        """Those whose last heartbeat is younger than the heartbeat timeout."""
+        redis = self._context.redis
+        beats = redis.zrangebyscore(keys.WORKERS, self._oldest_live_beat(), "+inf", withscores=True)
+        with redis.pipeline(transaction=False) as pipeline:
+            for worker_id, _ in beats:
+                pipeline.get(keys.worker(worker_id.decode()))
+                pipeline.scard(keys.worker_sessions(worker_id.decode()))
+            values = pipeline.execute()
+        return [
+            Worker(
+                id=worker_id.decode(),
+                announcement=decode(announcement, Announcement),
+                session_count=session_count,
+                heartbeat_at=beat,
+            )
+            for (worker_id, beat), announcement, session_count in zip(beats, values[::2], values[1::2], strict=True)
+            if announcement is not None
+        ]
+
+    def lost(self) -> list[str]:
+        """The ids of those whose heartbeat is older than the timeout."""
+        ids = self._context.redis.zrangebyscore(keys.WORKERS, "-inf", f"({self._oldest_live_beat()}")
+        return [id.decode() for id in ids]
+
+    def place(self, base_model: str) -> str | None:
+        """The live worker with the fewest sessions among those that serve the model; for a model
+        that none has at hand (a hub id), among all. None when no worker is alive."""
+        live = self.live()
+        candidates = [worker for worker in live if worker.serves(base_model)] or live
+        return min(candidates, key=lambda worker: (worker.session_count, worker.id)).id if candidates else None
+
+    def sessions(self, worker_id: str) -> set[str]:
+        """The sessions that the worker holds."""
+        return {id.decode() for id in self._context.redis.smembers(keys.worker_sessions(worker_id))}
+
+    def forget(self, worker_id: str) -> None:
+        """Removes a worker that holds nothing any more, and its queue."""
+        redis = self._context.redis
+        redis.zrem(keys.WORKERS, worker_id)
+        redis.delete(keys.worker(worker_id), keys.worker_sessions(worker_id))
+        self._context.dispatcher.forget(worker_id)
+
+    def _oldest_live_beat(self) -> float:
+        return self._context.now() - self._context.settings.heartbeat_timeout

@@ -1,0 +1,1 @@
+"""Celery tasks, the session runtime and (in engine/) the torch engine."""

@@ -1,0 +1,60 @@
+"""The Celery app: `celery -A workers.celery_app worker` makes a process a worker.
+
+Each worker has a queue of its own, named by its id, and the threads pool: its tasks only wait for
+the engine, and a process that owns a GPU must not fork.
+"""
+
+from typing import Any
+
+from celery import Celery, signals
+from kombu import Queue
+
+from logs import configure_logging
+from settings import load_settings
+from workers.heartbeat import Heartbeat
+from workers.process import current, open_runtime
+
+settings = load_settings()
+
+app = Celery("celerity", broker=settings.redis_url, include=["workers.tasks"])
+app.conf.update(
+    result_backend=f"workers.backend.OperationBackend+{settings.redis_url}",
+    worker_pool="threads",
+    worker_concurrency=settings.worker_threads,
+    worker_prefetch_multiplier=1,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={"socket_connect_timeout": 2, "socket_timeout": 60, "socket_keepalive": True},
+)
+
+heartbeat: Heartbeat | None = None
+
+
+@signals.setup_logging.connect
+def use_our_logging(**_: Any) -> None:
+    configure_logging(settings.log_level)
+
+
+@signals.celeryd_init.connect
+def become_worker(instance: Any, conf: Any, **_: Any) -> None:
+    """Before Celery reads its queues: give this process its identity and its queue."""
+    configure_logging(settings.log_level)
+    runtime = open_runtime(settings)
+    runtime.start()
+    instance.hostname = runtime.worker_id
+    conf.task_default_queue = runtime.worker_id
+    conf.task_queues = [Queue(runtime.worker_id)]
+
+
+@signals.worker_ready.connect
+def announce(**_: Any) -> None:
+    global heartbeat
+    heartbeat = Heartbeat(current())
+    heartbeat.start()
+
+
+@signals.worker_shutdown.connect
+def leave(**_: Any) -> None:
+    if heartbeat:
+        heartbeat.stop()
+    current().close()

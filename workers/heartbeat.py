@@ -1,0 +1,51 @@
+"""The worker's own clock: says that it is alive, and sees to what is overdue."""
+
+import logging
+import threading
+import time
+
+from store.errors import Unavailable
+from workers.runtime import Runtime
+
+log = logging.getLogger(__name__)
+
+SWEEP_SECONDS = 30.0
+
+
+class Heartbeat:
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
+        self._last_beat = float("-inf")
+        self._last_sweep = time.monotonic()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                self._beat()
+            except Unavailable as error:
+                log.warning("no heartbeat: Redis is away (%s)", error)
+            self._stopped.wait(self._runtime.settings.heartbeat_interval)
+
+    def _beat(self) -> None:
+        store, worker_id = self._runtime.store, self._runtime.worker_id
+        store.workers.beat(worker_id, self._runtime.announcement())
+        self._runtime.release_lost()
+        store.claims.publish_overdue(worker_id)
+        # Only who has been connected all along may say that others are lost: after an outage
+        # every heartbeat looks old.
+        connected = time.monotonic() - self._last_beat < self._runtime.settings.heartbeat_timeout / 2
+        self._last_beat = time.monotonic()
+        if connected:
+            store.janitor.lose_dead_workers()
+        if time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
+            store.janitor.sweep()
+            self._last_sweep = time.monotonic()

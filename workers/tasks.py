@@ -1,0 +1,72 @@
+"""The Celery tasks: one for each kind of operation, named after what it does.
+
+A task's id is its operation's id, and its message carries nothing else. The task claims the
+operation, hands the work to the engine and waits; the result backend finishes it.
+"""
+
+from collections.abc import Callable
+from uuid import uuid4
+
+import msgspec
+from celery import Task
+from celery.exceptions import Ignore
+
+from contract.codec import decode
+from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.operation import OperationFailedError, OperationKind
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.sample import SampleRequest, SampleResult
+from store.claims import Claim
+from workers.celery_app import app
+from workers.patience import persist
+from workers.process import current
+from workers.runtime import Runtime, call_seed
+
+Run = Callable[[Runtime, Claim], msgspec.Struct | None]
+
+
+def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
+    """Makes the task of a kind of operation from the function that runs a claimed one."""
+
+    def register(run: Run) -> Task:
+        def task(self: Task) -> msgspec.Struct | None:
+            runtime, operation_id, fence = current(), self.request.id, str(uuid4())
+            claim = persist(
+                lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
+                f"claiming operation {operation_id}",
+            )
+            if claim is None:
+                # A duplicate of a message, or one that came too late: there is nothing to do.
+                raise Ignore
+            self.request.claim = claim
+            return run(runtime, claim)
+
+        return app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
+
+    return register
+
+
+@operation_task(OperationKind.CREATE_SESSION)
+def create_session(runtime: Runtime, claim: Claim) -> None:
+    runtime.hold(claim)
+
+
+@operation_task(OperationKind.SAMPLE)
+def sample(runtime: Runtime, claim: Claim) -> SampleResult:
+    return runtime.engine.sample(claim.session_id, decode(claim.request, SampleRequest)).result()
+
+
+@operation_task(OperationKind.FORWARD_BACKWARD)
+def forward_backward(runtime: Runtime, claim: Claim) -> ForwardBackwardResult:
+    request = decode(claim.request, ForwardBackwardRequest)
+    return runtime.engine.forward_backward(claim.session_id, request, call_seed(claim)).result()
+
+
+@operation_task(OperationKind.OPTIM_STEP)
+def optim_step(runtime: Runtime, claim: Claim) -> OptimStepResult:
+    return runtime.engine.optim_step(claim.session_id, decode(claim.request, OptimStepRequest)).result()
+
+
+@operation_task(OperationKind.STOP_SESSION)
+def stop_session(runtime: Runtime, claim: Claim) -> None:
+    runtime.release(claim.session_id)
