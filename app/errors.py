@@ -1,0 +1,99 @@
+"""Every error as JSON in one shape: the schemas' refusals, the store's, Flask's own, and the unforeseen."""
+
+import logging
+from http import HTTPStatus
+
+from flask import Flask, Response
+from marshmallow import ValidationError
+from werkzeug.exceptions import HTTPException
+
+from app.answers import json_response, write
+from app.state import state
+from schemas.errors import error_body, invalid_body
+from store.errors import (
+    KeyReusedError,
+    NotCancellableError,
+    NotFoundError,
+    SessionNotActiveError,
+    StoreError,
+    TooManyWaitingError,
+    Unavailable,
+)
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER_SECONDS = 2
+STATUS_OF: dict[type[StoreError], HTTPStatus] = {
+    NotFoundError: HTTPStatus.NOT_FOUND,
+    SessionNotActiveError: HTTPStatus.BAD_REQUEST,
+    NotCancellableError: HTTPStatus.BAD_REQUEST,
+    KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    TooManyWaitingError: HTTPStatus.TOO_MANY_REQUESTS,
+}
+SENTENCES = {
+    HTTPStatus.NOT_FOUND: "there is nothing at this path",
+    HTTPStatus.METHOD_NOT_ALLOWED: "this path does not take this method; see the Allow header",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "the body must be JSON, sent with Content-Type: application/json",
+    HTTPStatus.NOT_IMPLEMENTED: "this server does not offer checkpoints yet",
+}
+
+
+class UnavailableError(Exception):
+    """The server cannot do this just now: 503, and the caller may retry."""
+
+
+def register(app: Flask) -> None:
+    app.register_error_handler(ValidationError, invalid)
+    app.register_error_handler(StoreError, refused)
+    app.register_error_handler(UnavailableError, unavailable)
+    for redis_error in Unavailable:
+        app.register_error_handler(redis_error, redis_away)
+    app.register_error_handler(Exception, unforeseen)
+
+
+def answer(status: int, message: str) -> Response:
+    return json_response(write(error_body(status, message)), status)
+
+
+def invalid(error: ValidationError) -> Response:
+    return json_response(write(invalid_body(error.messages)), HTTPStatus.BAD_REQUEST)
+
+
+def refused(error: StoreError) -> Response:
+    response = answer(STATUS_OF[type(error)], str(error))
+    if isinstance(error, TooManyWaitingError):
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
+
+
+def unavailable(error: UnavailableError) -> Response:
+    response = answer(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
+    response.headers["Retry-After"] = str(RETRY_AFTER_SECONDS)
+    return response
+
+
+def redis_away(error: Exception) -> Response:
+    logger.warning("Redis is away: %s", error)
+    return unavailable(UnavailableError("the server's state cannot be reached just now; retry"))
+
+
+def http_error(error: HTTPException) -> Response:
+    """Flask's own errors, with the headers that belong to them (Allow, WWW-Authenticate)."""
+    status = HTTPStatus(error.code or HTTPStatus.INTERNAL_SERVER_ERROR)
+    response = answer(status, _sentence(status, error))
+    response.headers.extend((name, value) for name, value in error.get_headers() if name != "Content-Type")
+    return response
+
+
+def _sentence(status: HTTPStatus, error: HTTPException) -> str:
+    if status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
+        return f"the body is over the limit of {state().settings.max_body_bytes} bytes"
+    if status is HTTPStatus.UNAUTHORIZED:
+        return str(error.description)
+    return SENTENCES.get(status, status.phrase)
+
+
+def unforeseen(error: Exception) -> Response:
+    """The process boundary: the client learns that it failed, the log learns why."""
+    logger.error("unforeseen error", exc_info=error)
+    return answer(HTTPStatus.INTERNAL_SERVER_ERROR, "the server failed; its log says why")

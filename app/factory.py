@@ -1,0 +1,38 @@
+"""The application, put together."""
+
+from flask import Flask
+
+from app import auth, docs, errors
+from app.answers import JSONProvider
+from app.openapi import Api
+from app.paths import IdConverter
+from app.routes import blueprints
+from app.state import State, keep
+from models.catalog import hub_card
+from settings import Settings
+from store.store import Store
+
+CONFIG = {
+    "API_TITLE": "Celerity",
+    "API_VERSION": "0.1.0",
+    "OPENAPI_VERSION": "3.1.0",
+    "OPENAPI_URL_PREFIX": "/",
+    "PROVIDE_AUTOMATIC_OPTIONS": False,
+}
+
+
+def create_app(settings: Settings, store: Store) -> Flask:
+    """The WSGI application over an opened store."""
+    app = Flask(__name__)
+    app.config.update(CONFIG, MAX_CONTENT_LENGTH=settings.max_body_bytes + 1)
+    app.json = JSONProvider(app)
+    app.url_map.converters["id"] = IdConverter
+    # A doubled slash is a path of its own (404), not a redirect in HTML.
+    app.url_map.merge_slashes = False
+    keep(app, State(settings=settings, store=store, hub_card=hub_card))
+    for part in (errors, auth, docs):
+        part.register(app)
+    api = Api(app, needs_key=bool(settings.api_keys))
+    for blueprint in blueprints:
+        api.register_blueprint(blueprint)
+    return app

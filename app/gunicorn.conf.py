@@ -1,0 +1,15 @@
+"""gunicorn: threads, because a GET may be held open; each process loads the app after its fork."""
+
+import os
+
+bind = f"127.0.0.1:{os.environ.get('PORT', '8000')}"
+worker_class = "gthread"
+workers = 2
+threads = 64
+preload_app = False
+# A large body takes its time to arrive and to be checked.
+timeout = 120
+graceful_timeout = 35
+keepalive = 75
+# Its place would be shared by every gunicorn of the same user.
+control_socket_disable = True

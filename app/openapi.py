@@ -1,0 +1,82 @@
+"""The OpenAPI 3.1 document, generated from the schemas that validate, and the parts every operation shares."""
+
+from http import HTTPStatus
+from typing import Any
+
+import flask_smorest
+from flask import Flask, Response
+
+from app.errors import http_error
+from app.paths import IdConverter, id_schema
+from schemas.errors import ErrorSchema, error_body, invalid_body
+
+DESCRIPTION = (
+    "A self-hosted reinforcement learning API. A training session holds one LoRA adapter over a frozen base model; "
+    "sample, forward-backward and optim-step are accepted at once as operations, run in the order of their "
+    "acceptance, and are read later."
+)
+RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}}
+CHALLENGE = {"WWW-Authenticate": {"description": "Bearer.", "schema": {"type": "string"}}}
+HEADERS = {
+    HTTPStatus.UNAUTHORIZED: CHALLENGE,
+    HTTPStatus.TOO_MANY_REQUESTS: RETRY_AFTER,
+    HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
+}
+REFUSALS = {
+    HTTPStatus.BAD_REQUEST: "The request is wrong, or the session is not active.",
+    HTTPStatus.UNAUTHORIZED: "The API key is missing or unknown.",
+    HTTPStatus.NOT_FOUND: "No such session, operation or checkpoint, or its result is no longer kept.",
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is over the server's limit.",
+    HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as JSON.",
+    HTTPStatus.UNPROCESSABLE_ENTITY: "The Idempotency-Key came before with another body.",
+    HTTPStatus.TOO_MANY_REQUESTS: "As many operations of the session are waiting as may wait.",
+    HTTPStatus.INTERNAL_SERVER_ERROR: "The server failed.",
+    HTTPStatus.NOT_IMPLEMENTED: "This server does not offer checkpoints yet.",
+    HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot do this just now; retry.",
+}
+PARAMETERS = {
+    "IdempotencyKey": {
+        "name": "Idempotency-Key",
+        "description": "The same key with the same body on this path takes effect once and gets the first answer.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
+    },
+    "Prefer": {
+        "description": "wait=N holds the answer until the operation has ended, for at most N seconds.",
+        "schema": {"type": "string", "examples": ["wait=10"]},
+    },
+}
+
+
+class Api(flask_smorest.Api):
+    """flask-smorest with our errors and the components that our routes name."""
+
+    ERROR_SCHEMA = ErrorSchema
+    DEFAULT_ERROR_RESPONSE_NAME = None
+
+    def __init__(self, app: Flask, *, needs_key: bool) -> None:
+        security: list[dict[str, list[str]]] = [{"bearer": []}] if needs_key else [{}, {"bearer": []}]
+        options = {"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}], "security": security}
+        super().__init__(app, spec_kwargs=options)
+        self.register_converter(IdConverter, id_schema)
+        self.spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
+        for name, parameter in PARAMETERS.items():
+            self.spec.components.parameter(name, "header", {"name": name, **parameter})
+
+    def handle_http_exception(self, error: Any) -> Response:
+        return http_error(error)
+
+    def _register_pagination_header(self) -> None:
+        """No answer of ours has flask-smorest's header, nor the schema that it would add."""
+
+    def _register_responses(self) -> None:
+        for status, description in REFUSALS.items():
+            content = {"schema": ErrorSchema, "example": _example(status, description)}
+            response = {"description": description, "content": {"application/json": content}}
+            headers = {"headers": HEADERS[status]} if status in HEADERS else {}
+            self.spec.components.response(status.name, {**response, **headers}, lazy=True)
+
+
+def _example(status: HTTPStatus, description: str) -> dict[str, Any]:
+    if status is HTTPStatus.BAD_REQUEST:
+        return invalid_body({"num_samples": ["must be an integer"]})
+    return error_body(status, description)

@@ -1,0 +1,9 @@
+"""The routes, one module per resource."""
+
+from app.routes.checkpoints import checkpoints
+from app.routes.models import models
+from app.routes.operations import operations
+from app.routes.service import service
+from app.routes.sessions import sessions
+
+blueprints = (sessions, operations, checkpoints, models, service)

@@ -1,0 +1,132 @@
+"""Operations: asked for with a verb on the session, read under their kind, listed, cancelled."""
+
+from http import HTTPStatus
+from typing import Any
+
+import msgspec
+
+from app.blueprint import Blueprint
+from app.idempotency import current_once
+from app.routes.sessions import PREFIX
+from app.state import state
+from app.waiting import APPLIED, preferred_wait
+from contract.forward_backward import ForwardBackwardResult
+from contract.operation import ErrorCode, OperationKind, OperationStatus
+from contract.optim_step import OptimStepResult
+from contract.sample import SampleResult
+from contract.session import Session
+from schemas import examples
+from schemas.forward_backward import ForwardBackwardBodySchema, ForwardBackwardOperationSchema, forward_backward_request
+from schemas.operations import OperationSummarySchema, operation_view, summary_view
+from schemas.optim_step import OptimStepBodySchema, OptimStepOperationSchema, optim_step_request
+from schemas.pages import EmptySchema, PageSchema
+from schemas.sampling import SampleBodySchema, SampleOperationSchema, sample_request
+from store.errors import NotCancellableError
+
+operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="What a session is asked to do.")
+
+FOLLOWED = {
+    APPLIED: {"description": "The wait that was followed, where one was preferred.", "schema": {"type": "string"}}
+}
+
+
+@operations.route("/<id:session_id>:sample", methods=("POST",))
+@operations.arguments(SampleBodySchema, example=examples.SAMPLE)
+@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
+@operations.response(200, SampleOperationSchema, example=examples.ACCEPTED)
+def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Sample completions of a prompt"""
+    request = sample_request(body, _session(session_id).spec.base_model, state().settings.limits)
+    return _accept(session_id, OperationKind.SAMPLE, request)
+
+
+@operations.route("/<id:session_id>:forward-backward", methods=("POST",))
+@operations.arguments(ForwardBackwardBodySchema, example=examples.FORWARD_BACKWARD)
+@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
+@operations.response(200, ForwardBackwardOperationSchema, example=examples.ACCEPTED)
+def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Add a loss's gradient to the session's
+
+    Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
+    """
+    request = forward_backward_request(body, _session(session_id).spec.base_model, state().settings.limits)
+    return _accept(session_id, OperationKind.FORWARD_BACKWARD, request)
+
+
+@operations.route("/<id:session_id>:optim-step", methods=("POST",))
+@operations.arguments(OptimStepBodySchema, example=examples.OPTIM_STEP)
+@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
+@operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
+def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Step the adapter's weights along the accumulated gradient, which is cleared"""
+    return _accept(session_id, OperationKind.OPTIM_STEP, optim_step_request(body))
+
+
+@operations.route("/<id:session_id>/operations/sample/<id:operation_id>")
+@operations.doc(parameters=["Prefer"])
+@operations.response(200, SampleOperationSchema, headers=FOLLOWED, example=examples.SAMPLED)
+def get_sample(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read a sample operation"""
+    return _read(session_id, operation_id, OperationKind.SAMPLE, SampleResult)
+
+
+@operations.route("/<id:session_id>/operations/forward-backward/<id:operation_id>")
+@operations.doc(parameters=["Prefer"])
+@operations.response(200, ForwardBackwardOperationSchema, headers=FOLLOWED)
+def get_forward_backward(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read a forward-backward operation"""
+    return _read(session_id, operation_id, OperationKind.FORWARD_BACKWARD, ForwardBackwardResult)
+
+
+@operations.route("/<id:session_id>/operations/optim-step/<id:operation_id>")
+@operations.doc(parameters=["Prefer"])
+@operations.response(200, OptimStepOperationSchema, headers=FOLLOWED)
+def get_optim_step(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Read an optim-step operation"""
+    return _read(session_id, operation_id, OperationKind.OPTIM_STEP, OptimStepResult)
+
+
+@operations.route("/<id:session_id>/operations")
+@operations.arguments(PageSchema, location="query")
+@operations.response(200, OperationSummarySchema(many=True))
+def list_operations(query: dict[str, Any], session_id: str) -> list[dict[str, Any]]:
+    """List a session's operations with their times, newest first"""
+    _session(session_id)
+    return [summary_view(operation) for operation in state().store.operations.list(session_id, **query)]
+
+
+@operations.route("/<id:session_id>/operations/<id:operation_id>:cancel", methods=("POST",))
+@operations.arguments(EmptySchema, required=False)
+@operations.response(200, OperationSummarySchema)
+def cancel_operation(_: dict[str, Any], session_id: str, operation_id: str) -> dict[str, Any]:
+    """Cancel an operation that has not started
+
+    Cancelling again changes nothing.
+    """
+    operations = state().store.operations
+    try:
+        return summary_view(operations.cancel(session_id, operation_id))
+    except NotCancellableError:
+        operation = operations.get(session_id, operation_id)
+        if operation.error is None or operation.error.code is not ErrorCode.CANCELLED:
+            raise
+        return summary_view(operation)
+
+
+def _session(session_id: str) -> Session:
+    return state().store.sessions.get(session_id)
+
+
+def _accept(session_id: str, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
+    return operation_view(state().store.operations.accept(session_id, kind, request, current_once()))
+
+
+def _read(
+    session_id: str, operation_id: str, kind: OperationKind, into: type[msgspec.Struct]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The operation, awaited as the caller prefers, with its result once COMPLETED."""
+    seconds, followed = preferred_wait()
+    operations = state().store.operations
+    operation = operations.wait(session_id, operation_id, kind, seconds)
+    completed = operation.status is OperationStatus.COMPLETED
+    return operation_view(operation, operations.result(operation, into) if completed else None), followed

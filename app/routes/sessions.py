@@ -1,0 +1,53 @@
+"""Training sessions: create, list, read, stop."""
+
+from typing import Any
+
+from app.blueprint import Blueprint
+from app.idempotency import current_once
+from app.placement import find_model, place
+from app.state import state
+from schemas.pages import EmptySchema
+from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
+
+PREFIX = "/v1/rl/training-sessions"
+
+sessions = Blueprint("sessions", __name__, url_prefix=PREFIX, description="One adapter over one base model.")
+
+
+@sessions.route("", methods=("POST",))
+@sessions.arguments(CreateSessionSchema)
+@sessions.response(200, SessionSchema)
+def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
+    """Create a training session
+
+    Answers at once; operations are accepted from then on and run when the session is ready.
+    """
+    worker_id = place(body["base_model"])
+    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits)
+    return session_view(state().store.sessions.create(spec, worker_id, current_once()))
+
+
+@sessions.route("")
+@sessions.arguments(SessionListSchema, location="query")
+@sessions.response(200, SessionSchema(many=True))
+def list_training_sessions(query: dict[str, Any]) -> list[dict[str, Any]]:
+    """List training sessions, newest first"""
+    return [session_view(session) for session in state().store.sessions.list(**query)]
+
+
+@sessions.route("/<id:session_id>")
+@sessions.response(200, SessionSchema)
+def get_training_session(session_id: str) -> dict[str, Any]:
+    """Read a training session"""
+    return session_view(state().store.sessions.get(session_id))
+
+
+@sessions.route("/<id:session_id>:stop", methods=("POST",))
+@sessions.arguments(EmptySchema, required=False)
+@sessions.response(200, SessionSchema)
+def stop_training_session(_: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Stop a training session
+
+    The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
+    """
+    return session_view(state().store.sessions.stop(session_id))

@@ -1,0 +1,28 @@
+"""What every view reaches: settings, the store, and the hub's word on models that no worker has at hand."""
+
+from collections.abc import Callable
+from typing import cast
+
+import msgspec
+from flask import Flask, current_app
+
+from contract.model import ModelCard
+from settings import Settings
+from store.store import Store
+
+EXTENSION = "celerity"
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    settings: Settings
+    store: Store
+    hub_card: Callable[[str], ModelCard]
+
+
+def keep(app: Flask, state: State) -> None:
+    app.extensions[EXTENSION] = state
+
+
+def state() -> State:
+    """The state of the application that serves this request."""
+    return cast(State, current_app.extensions[EXTENSION])

@@ -1,0 +1,36 @@
+"""Prefer: wait=N (RFC 7240): how long a GET of an unfinished operation may be held."""
+
+import re
+
+from flask import request
+
+from app.state import state
+from schemas.problems import refusal
+
+HEADER = "Prefer"
+APPLIED = "Preference-Applied"
+SECONDS = re.compile(r"[0-9]{1,9}")
+
+
+def preferred_wait() -> tuple[float, dict[str, str]]:
+    """Seconds to wait, and the header that says which preference was followed.
+
+    Other preferences are passed over, as the RFC asks; a wait that is not a number of seconds is refused.
+    """
+    settings = state().settings
+    asked = _asked()
+    if asked is None:
+        return settings.default_wait, {}
+    if not SECONDS.fullmatch(asked):
+        raise refusal(HEADER, "wait must be a number of seconds")
+    seconds = min(float(asked), settings.max_wait)
+    return seconds, {APPLIED: f"wait={seconds:g}"}
+
+
+def _asked() -> str | None:
+    """The value of the first wait preference; the first one counts, says the RFC."""
+    for preference in ",".join(request.headers.getlist(HEADER)).split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip().lower() == "wait":
+            return value.strip().strip('"')
+    return None

@@ -1,0 +1,9 @@
+"""What gunicorn serves: `gunicorn -c app/gunicorn.conf.py app.wsgi:application`."""
+
+from app import create_app
+from settings import load_settings
+from store.store import open_store
+
+settings = load_settings()
+configure_logging(settings.log_level)
+application = create_app(settings, open_store(settings))

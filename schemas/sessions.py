@@ -1,0 +1,103 @@
+"""Training sessions: how one is asked for, listed and shown."""
+
+import secrets
+from typing import Any
+
+from marshmallow import fields, post_load, validate
+
+from contract.limits import Limits
+from contract.model import ModelCard
+from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
+from schemas.base import AnswerSchema, RequestSchema
+from schemas.bounds import INT32_MAX, Bounds
+from schemas.fields import Choice, Integer, Number, prefixed
+from schemas.operations import identifier, rfc3339, timestamp
+from schemas.pages import PageSchema
+from schemas.problems import refusal
+
+STATUS_PREFIX = "TRAINING_SESSION_STATUS_"
+STATUSES = prefixed(SessionStatus, STATUS_PREFIX)
+DEFAULTS = LoraConfig()
+MOST_NAME_CHARACTERS = 256
+
+
+class LoraConfigSchema(RequestSchema):
+    rank = Integer(Bounds(1, INT32_MAX), load_default=DEFAULTS.rank, description="Rank of the adapter.")
+    alpha = Integer(
+        Bounds(1, INT32_MAX), load_default=DEFAULTS.alpha, description="The adapter is scaled by alpha / rank."
+    )
+    dropout = Number(
+        Bounds(0.0, 1.0, below=1.0),
+        load_default=DEFAULTS.dropout,
+        description="Dropout of the adapter's input; acts in cross-entropy only.",
+    )
+
+    @post_load
+    def make(self, data: dict[str, Any], **_: Any) -> LoraConfig:
+        return LoraConfig(**data)
+
+
+class CreateSessionSchema(RequestSchema):
+    base_model = fields.String(
+        required=True,
+        validate=validate.Length(1, MOST_NAME_CHARACTERS, error="must have {min} to {max} characters"),
+        metadata={
+            "description": "A model that a worker serves, or a Hugging Face hub id.",
+            "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"],
+        },
+    )
+    checkpoint_id = fields.String(metadata={"description": "A training checkpoint to go on from."})
+    lora_config = fields.Nested(LoraConfigSchema, load_default=LoraConfig)
+
+
+class LoraConfigAnswerSchema(AnswerSchema):
+    rank = fields.Integer(required=True, metadata={"examples": [DEFAULTS.rank]})
+    alpha = fields.Integer(required=True, metadata={"examples": [DEFAULTS.alpha]})
+    dropout = fields.Float(required=True, metadata={"examples": [DEFAULTS.dropout]})
+
+
+class SessionSchema(AnswerSchema):
+    session_id = identifier("The session's id.")
+    status = Choice(STATUSES, required=True, description="Where the session is.")
+    base_model = fields.String(
+        required=True,
+        metadata={"description": "The frozen model.", "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"]},
+    )
+    checkpoint_id = fields.String(metadata={"description": "The checkpoint it went on from, if any."})
+    step = fields.Integer(required=True, metadata={"description": "Finished optim-steps.", "examples": [0]})
+    created_at = timestamp("When it was created.", required=True)
+    updated_at = timestamp("When it last changed.", required=True)
+    lora_config = fields.Nested(LoraConfigAnswerSchema, required=True)
+    reason = fields.String(metadata={"description": "Why it ended, where it was not simply stopped."})
+
+
+class SessionListSchema(PageSchema):
+    status = Choice(
+        {f"{STATUS_PREFIX}UNSPECIFIED": None, **STATUSES},
+        load_default=None,
+        allow_none=False,
+        description="Only sessions in this status; unspecified, all of them.",
+    )
+
+
+def session_spec(body: dict[str, Any], card: ModelCard, limits: Limits) -> SessionSpec:
+    """What the session is made from. Raises ValidationError for what the server does not offer."""
+    if "checkpoint_id" in body:
+        raise refusal("checkpoint_id", "unknown checkpoint")
+    if body["lora_config"].rank > limits.max_rank:
+        raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
+    return SessionSpec(base_model=card, lora=body["lora_config"], seed=secrets.randbits(63))
+
+
+def session_view(session: Session) -> dict[str, Any]:
+    """The fields of a SessionSchema that this session has."""
+    view = {
+        "session_id": session.id,
+        "status": session.status,
+        "base_model": session.spec.base_model.name,
+        "step": session.step,
+        "created_at": rfc3339(session.created_at),
+        "updated_at": rfc3339(session.updated_at),
+        "lora_config": session.spec.lora,
+    }
+    return view if session.reason is None else {**view, "reason": session.reason}

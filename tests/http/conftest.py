@@ -1,0 +1,90 @@
+"""The API over a real store, with one worker that has announced itself and runs nothing by itself."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+from redis import Redis
+
+from app import create_app
+from contract.model import ModelCard
+from contract.operation import OperationError
+from settings import Settings
+from store import keys
+from store.store import Store, open_store
+from store.workers import Announcement
+
+CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32)
+BARE = ModelCard(name="bare", vocab_size=16, context_length=8, has_tokenizer=False)
+WORKER = "worker-1"
+SESSIONS = "/v1/rl/training-sessions"
+
+
+class Api:
+    """A client with the words of the API."""
+
+    def __init__(self, client: FlaskClient, store: Store, redis: Redis) -> None:
+        self.client: Any = client
+        self.store = store
+        self.redis: Any = redis
+
+    def create(self, **body: object) -> Any:
+        return self.client.post(SESSIONS, json={"base_model": CARD.name, **body})
+
+    def session(self, **body: object) -> str:
+        """The path of a new session."""
+        return f"{SESSIONS}/{self.create(**body).json['session_id']}"
+
+    def sample(self, session: str, **headers: str) -> str:
+        """The id of a small sample operation."""
+        body = {"prompt": {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}, "sampling_params": {"max_tokens": 2}}
+        response = self.client.post(f"{session}:sample", json=body, headers=headers)
+        assert response.status_code == 200, response.text
+        return str(response.json["operation_id"])
+
+    def begin(self, session: str) -> None:
+        """The worker finishes the session's creation, so that its operations may run."""
+        (creation,) = self.redis.zrange(keys.lane(session.rpartition("/")[2]), 0, 0)
+        self.finish(creation.decode(), None)
+
+    def finish(self, operation_id: str, outcome: msgspec.Struct | OperationError | None) -> None:
+        """The worker claims the operation and ends it."""
+        claim = self.store.claims.claim(operation_id, WORKER, str(uuid4()))
+        assert claim is not None
+        assert self.store.claims.finish(claim, outcome)
+
+
+@pytest.fixture
+def settings(redis_url: str, tmp_path: Path) -> Settings:
+    return Settings(
+        data_dir=tmp_path,
+        redis_url=redis_url,
+        default_wait=0.05,
+        max_wait=2.0,
+        max_body_bytes=100_000,
+        max_waiting_operations=3,
+    )
+
+
+@pytest.fixture
+def store(settings: Settings) -> Iterator[Store]:
+    Redis.from_url(settings.redis_url).flushall()
+    store = open_store(settings)
+    store.workers.beat(WORKER, Announcement(host="host", pid=1, device="cpu", models=(CARD, BARE)))
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def app(settings: Settings, store: Store) -> Flask:
+    return create_app(settings, store)
+
+
+@pytest.fixture
+def api(app: Flask, store: Store, settings: Settings) -> Api:
+    return Api(app.test_client(), store, Redis.from_url(settings.redis_url))

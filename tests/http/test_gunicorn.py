@@ -1,0 +1,86 @@
+"""The real server: what only a real socket shows."""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from socket import socket
+
+import orjson
+import pytest
+
+from store.store import Store
+from tests.http.conftest import SESSIONS
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 20_000_000
+
+
+def free_port() -> int:
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def port(redis_url: str, store: Store, tmp_path: Path) -> Iterator[int]:  # noqa: ARG001 - the store holds the worker
+    """gunicorn as it is shipped, with one process and a small body limit."""
+    port = free_port()
+    settings = {"CELERITY_REDIS_URL": redis_url, "CELERITY_MAX_BODY_BYTES": str(LIMIT), "DATA_DIR": str(tmp_path)}
+    command = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "-w", "1", "app.wsgi:application"]
+    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings, "PORT": str(port)})
+    try:
+        wait_until_alive(port)
+        yield port
+    finally:
+        server.send_signal(signal.SIGTERM)
+        server.wait(40)
+
+
+def wait_until_alive(port: int) -> None:
+    for _ in range(300):
+        try:
+            if request(port, "GET", "/healthz")[0] == 200:
+                return
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    raise TimeoutError("gunicorn did not come up")
+
+
+def request(port: int, method: str, path: str, body: object = None, chunked: bool = False) -> tuple[int, dict]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request(
+        method,
+        path,
+        body=body,  # type: ignore[arg-type]  # an iterable of bytes when chunked
+        headers={"Content-Type": "application/json"},
+        encode_chunked=chunked,
+    )
+    response = connection.getresponse()
+    answer = (response.status, orjson.loads(response.read()))
+    connection.close()
+    return answer
+
+
+def test_bodies_of_known_and_unknown_length(port: int) -> None:
+    body = orjson.dumps({"base_model": "org/tiny"})
+    assert request(port, "POST", SESSIONS, body)[0] == 200
+    assert request(port, "POST", SESSIONS, iter([body[:5], body[5:]]), chunked=True)[0] == 200
+    padded = body + b" " * (LIMIT - len(body))
+    assert request(port, "POST", SESSIONS, padded)[0] == 200
+    assert request(port, "POST", SESSIONS, iter([padded]), chunked=True)[0] == 200
+
+
+@pytest.mark.parametrize("excess", [1, 2, 20_000_000])
+def test_a_body_over_the_limit_is_a_413_however_it_is_sent(port: int, excess: int) -> None:
+    large = b" " * (LIMIT + excess)
+    for status, error in (
+        request(port, "POST", SESSIONS, large),
+        request(port, "POST", SESSIONS, iter([large[:LIMIT], large[LIMIT:]]), chunked=True),
+    ):
+        assert (status, str(LIMIT) in error["message"]) == (413, True)
+    assert request(port, "GET", SESSIONS)[0] == 200

@@ -1,0 +1,90 @@
+"""Creating, reading, listing and stopping sessions."""
+
+from tests.http.conftest import SESSIONS, Api
+
+
+def test_a_session_is_created_with_the_defaults_echoed(api: Api) -> None:
+    response = api.create()
+    assert response.status_code == 200
+    session = response.json
+    assert session.pop("session_id")
+    assert session.pop("created_at") == session.pop("updated_at")
+    assert session == {
+        "status": "TRAINING_SESSION_STATUS_CREATING",
+        "base_model": "org/tiny",
+        "step": 0,
+        "lora_config": {"rank": 8, "alpha": 16, "dropout": 0.05},
+    }
+
+
+def test_a_created_session_reads_back_the_same(api: Api) -> None:
+    created = api.create(lora_config={"rank": "4", "dropout": 0}).json
+    assert created["lora_config"] == {"rank": 4, "alpha": 16, "dropout": 0.0}
+    assert api.client.get(f"{SESSIONS}/{created['session_id']}").json == created
+
+
+def test_a_running_session_says_so(api: Api) -> None:
+    session = api.session()
+    api.begin(session)
+    assert api.client.get(session).json["status"] == "TRAINING_SESSION_STATUS_RUNNING"
+
+
+def test_an_unknown_base_model_or_checkpoint_is_a_400_and_no_session(api: Api) -> None:
+    for body in ({"base_model": "no such model!"}, {"base_model": "org/tiny", "checkpoint_id": "c"}):
+        response = api.client.post(SESSIONS, json=body)
+        assert response.status_code == 400
+        assert response.json["errors"][0]["field"] == list(body)[-1]
+    assert api.client.get(SESSIONS).json == []
+
+
+def test_without_a_live_worker_creation_is_to_be_retried(api: Api) -> None:
+    api.redis.flushall()
+    response = api.create()
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) >= 1
+
+
+def test_a_list_is_bare_newest_first_and_paged(api: Api) -> None:
+    ids = [api.create().json["session_id"] for _ in range(5)]
+    listed = [session["session_id"] for session in api.client.get(SESSIONS).json]
+    assert listed == ids[::-1]
+    assert [s["session_id"] for s in api.client.get(f"{SESSIONS}?limit=2&offset=1").json] == ids[3:1:-1]
+    assert api.client.get(f"{SESSIONS}?offset=5").json == []
+
+
+def test_a_list_may_be_of_one_status(api: Api) -> None:
+    running, creating = api.session(), api.session()
+    api.begin(running)
+    for status, session in (("RUNNING", running), ("CREATING", creating)):
+        (found,) = api.client.get(f"{SESSIONS}?status=TRAINING_SESSION_STATUS_{status}").json
+        assert session.endswith(found["session_id"])
+    assert len(api.client.get(f"{SESSIONS}?status=TRAINING_SESSION_STATUS_UNSPECIFIED").json) == 2
+    assert api.client.get(f"{SESSIONS}?status=TRAINING_SESSION_STATUS_ERROR").json == []
+
+
+def test_stopping_is_idempotent_with_or_without_a_body(api: Api) -> None:
+    session = api.session()
+    first, second = api.client.post(f"{session}:stop"), api.client.post(f"{session}:stop", json={})
+    assert (first.status_code, second.status_code) == (200, 200)
+    assert first.json["status"] in ("TRAINING_SESSION_STATUS_STOPPING", "TRAINING_SESSION_STATUS_STOPPED")
+    assert second.json["session_id"] == first.json["session_id"]
+    assert api.client.post(f"{session}:stop", json={"now": True}).status_code == 400
+    assert api.client.post(f"{session}:stop", data="now", content_type="text/plain").status_code == 415
+
+
+def test_a_stopped_session_takes_no_operations_and_fails_what_waited(api: Api) -> None:
+    session = api.session()
+    waiting = api.sample(session)
+    api.client.post(f"{session}:stop")
+    refused = api.client.post(f"{session}:optim-step", json={})
+    assert refused.status_code == 400
+    operation = api.client.get(f"{session}/operations/sample/{waiting}").json
+    assert operation["status"] == "TRAINING_OPERATION_STATUS_FAILED"
+    assert operation["error"]["code"] == "TRAINING_OPERATION_ERROR_CODE_SESSION_NOT_ACTIVE"
+
+
+def test_the_models_of_live_workers_are_listed(api: Api) -> None:
+    assert api.client.get("/v1/models").json == [
+        {"id": "bare", "vocab_size": 16, "context_length": 8},
+        {"id": "org/tiny", "vocab_size": 64, "context_length": 32},
+    ]
