@@ -61,8 +61,12 @@ class OperationFailedError(Exception):
     """Raised by the engine: the operation ends FAILED and nothing it would have changed changes."""
 
     def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(message)
+        # Both are in `args`, so that the exception can be pickled, which Celery asks of one.
+        super().__init__(code, message)
         self.error = OperationError(code, message)
+
+    def __str__(self) -> str:
+        return self.error.message
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):

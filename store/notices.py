@@ -11,6 +11,9 @@ from store.errors import Unavailable
 # A notice may be lost (Redis restarted, connection cut): whoever waits looks again after this long.
 RECHECK_SECONDS = 0.5
 
+# How soon the listener notices that it is closed.
+LISTEN_SECONDS = 0.5
+
 
 class Expectation:
     """One wait for one operation."""
@@ -35,6 +38,7 @@ class Notices:
         self._lock = threading.Lock()
         self._expected: dict[str, set[Expectation]] = {}
         self._listener: threading.Thread | None = None
+        self._closed = threading.Event()
 
     @contextmanager
     def expect(self, operation_id: str) -> Iterator[Expectation]:
@@ -51,6 +55,12 @@ class Notices:
                 if not self._expected[operation_id]:
                     del self._expected[operation_id]
 
+    def close(self) -> None:
+        """Ends the subscription; nobody may wait any more."""
+        self._closed.set()
+        if self._listener:
+            self._listener.join()
+
     def _listen(self) -> None:
         if self._listener is None:
             self._listener = threading.Thread(target=self._run, name="notices", daemon=True)
@@ -58,17 +68,17 @@ class Notices:
 
     def _run(self) -> None:
         subscription = self._redis.pubsub(ignore_subscribe_messages=True)
-        pause = threading.Event()
-        while True:
+        while not self._closed.is_set():
             try:
                 if not subscription.subscribed:
                     subscription.subscribe(keys.ENDED_CHANNEL)
-                message = subscription.get_message(timeout=60.0)
+                message = subscription.get_message(timeout=LISTEN_SECONDS)
             except Unavailable:
-                pause.wait(RECHECK_SECONDS)
+                self._closed.wait(RECHECK_SECONDS)
                 continue
             if message:
                 self._notify(message["data"].decode())
+        subscription.close()
 
     def _notify(self, operation_id: str) -> None:
         with self._lock:

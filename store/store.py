@@ -28,11 +28,17 @@ class Store:
         payloads = Payloads(objects, settings.inline_bytes)
         context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
         self.sessions = Sessions(context)
-        self.operations = Operations(context, Notices(redis))
+        self._notices = Notices(redis)
+        self.operations = Operations(context, self._notices)
         self.claims = Claims(context)
         self.workers = Workers(context)
         self.answers = Answers(context)
         self.janitor = Janitor(context, self.sessions, self.workers, objects)
+
+    def close(self) -> None:
+        """Ends the subscription and the connections."""
+        self._notices.close()
+        self._redis.close()
 
     def ping(self) -> None:
         """Raises one of Unavailable when Redis is away."""

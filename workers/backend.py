@@ -1,17 +1,19 @@
 """Celery's Redis result backend, with the store's atomic finish as its store step."""
 
 import logging
+from functools import cached_property
 from typing import Any
 
+import msgspec
 from celery import states
 from celery.backends.redis import RedisBackend
-from redis.exceptions import RedisError
 
 from contract.operation import ErrorCode, OperationError, OperationFailedError, OperationStatus
+from settings import load_settings
 from store.claims import Claim
 from store.errors import NotFoundError
+from store.store import Store, open_store
 from workers.patience import persist
-from workers.process import current
 
 log = logging.getLogger(__name__)
 
@@ -23,25 +25,41 @@ STATES = {
 }
 
 
+class Outcome:
+    """What a task returns. Celery renders a task's return value for its log, which would be slow
+    and unreadable for a result of a million tokens."""
+
+    def __init__(self, value: msgspec.Struct | None) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return type(self.value).__name__
+
+
 class OperationBackend(RedisBackend):  # type: ignore[misc]  # celery has no annotations
     """A task's result is its operation's: one record, written once, only by who holds the claim."""
 
-    def store_result(
-        self, task_id: str, result: Any, state: str, traceback: str | None = None, request: Any = None, **_: Any
-    ) -> Any:
+    @cached_property
+    def store(self) -> Store:
+        return open_store(load_settings())
+
+    def store_result(self, task_id: str, result: Any, state: str, *_: Any, request: Any = None, **__: Any) -> Any:
         claim: Claim | None = getattr(request, "claim", None)
         if claim is None:
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
             return result
-        outcome = operation_error(result) if state == states.FAILURE else result
-        store = current().store
-        if not persist(lambda: store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
+        error = operation_error(result) if state == states.FAILURE else None
+        outcome = error or result.value
+        if not persist(lambda: self.store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
             log.warning("operation %s was taken away from this worker; its result is dropped", task_id)
+        else:
+            ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"
+            log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended)
         return result
 
     def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
         try:
-            operation = current().store.claims.find(task_id)
+            operation = self.store.claims.find(task_id)
         except NotFoundError:
             return {"status": states.PENDING, "result": None}
         error = RuntimeError(operation.error.message) if operation.error else None

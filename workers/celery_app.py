@@ -30,12 +30,10 @@ app.conf.update(
 heartbeat: Heartbeat | None = None
 
 
-@signals.setup_logging.connect
 def use_our_logging(**_: Any) -> None:
     configure_logging(settings.log_level)
 
 
-@signals.celeryd_init.connect
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
     configure_logging(settings.log_level)
@@ -46,15 +44,19 @@ def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     conf.task_queues = [Queue(runtime.worker_id)]
 
 
-@signals.worker_ready.connect
 def announce(**_: Any) -> None:
     global heartbeat
     heartbeat = Heartbeat(current())
     heartbeat.start()
 
 
-@signals.worker_shutdown.connect
 def leave(**_: Any) -> None:
     if heartbeat:
         heartbeat.stop()
     current().close()
+
+
+signals.setup_logging.connect(use_our_logging)
+signals.celeryd_init.connect(become_worker)
+signals.worker_ready.connect(announce)
+signals.worker_shutdown.connect(leave)

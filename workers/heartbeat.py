@@ -1,6 +1,8 @@
 """The worker's own clock: says that it is alive, and sees to what is overdue."""
 
 import logging
+import os
+import signal
 import threading
 import time
 
@@ -28,12 +30,20 @@ class Heartbeat:
         self._thread.join()
 
     def _run(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                self._beat()
-            except Unavailable as error:
-                log.warning("no heartbeat: Redis is away (%s)", error)
-            self._stopped.wait(self._runtime.settings.heartbeat_interval)
+        try:
+            while not self._stopped.is_set():
+                self._beat_if_connected()
+                self._stopped.wait(self._runtime.settings.heartbeat_interval)
+        finally:
+            if not self._stopped.is_set():
+                # A fault of ours: a worker that cannot say that it is alive must not seem to be.
+                os.kill(os.getpid(), signal.SIGTERM)
+
+    def _beat_if_connected(self) -> None:
+        try:
+            self._beat()
+        except Unavailable as error:
+            log.warning("no heartbeat: Redis is away (%s)", error)
 
     def _beat(self) -> None:
         store, worker_id = self._runtime.store, self._runtime.worker_id

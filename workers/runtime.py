@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 from hashlib import blake2b
+from pathlib import Path
 
 from contract.operation import ErrorCode, OperationFailedError
 from models import bundled
@@ -25,8 +26,10 @@ class Runtime:
         self.host = socket.gethostname()
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
-        self.catalog = Catalog([path for path in (bundled.DIRECTORY, settings.models_dir) if path])
-        self.engine = Engine(engine_config(settings))
+        self.catalog = Catalog(model_folders(settings))
+        config = engine_config(settings)
+        self.device = str(config.torch_device)
+        self.engine = Engine(config)
         self.held: set[str] = set()
 
     def start(self) -> None:
@@ -45,9 +48,7 @@ class Runtime:
         self.store.janitor.lose_worker(self.worker_id)
 
     def announcement(self) -> Announcement:
-        return Announcement(
-            host=self.host, pid=os.getpid(), device=str(self.engine.device), models=self.catalog.cards()
-        )
+        return Announcement(host=self.host, pid=os.getpid(), device=self.device, models=self.catalog.cards())
 
     def hold(self, claim: Claim) -> None:
         """Loads the base model if need be and gives the session its adapter."""
@@ -70,6 +71,12 @@ class Runtime:
         held = self.held.copy()
         for session_id in held - self.store.workers.sessions(self.worker_id):
             self.release(session_id)
+
+
+def model_folders(settings: Settings) -> list[Path]:
+    """The user's models before the bundled one, which an image may have been built without."""
+    bundle = [bundled.DIRECTORY] if bundled.DIRECTORY.is_dir() else []
+    return ([settings.models_dir] if settings.models_dir else []) + bundle
 
 
 def engine_config(settings: Settings) -> EngineConfig:

@@ -17,6 +17,7 @@ from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult
 from store.claims import Claim
+from workers.backend import Outcome
 from workers.celery_app import app
 from workers.patience import persist
 from workers.process import current
@@ -29,7 +30,7 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
     """Makes the task of a kind of operation from the function that runs a claimed one."""
 
     def register(run: Run) -> Task:
-        def task(self: Task) -> msgspec.Struct | None:
+        def task(self: Task) -> Outcome:
             runtime, operation_id, fence = current(), self.request.id, str(uuid4())
             claim = persist(
                 lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
@@ -39,7 +40,7 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
                 # A duplicate of a message, or one that came too late: there is nothing to do.
                 raise Ignore
             self.request.claim = claim
-            return run(runtime, claim)
+            return Outcome(run(runtime, claim))
 
         return app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
 

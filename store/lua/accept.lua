@@ -1,5 +1,7 @@
 -- session, operation, kind, request, answer key, digest, most waiting, most samples at once
 local session, id, kind, request, answer_key, digest, most_waiting, most_samples = unpack(ARGV)
+-- The client library sends a script again when a connection broke before the reply.
+if redis.call('EXISTS', keys.operation(id)) == 1 then return {'accepted', {}} end
 local status = redis.call('HGET', keys.session(session), 'status')
 if not status then return {'unknown'} end
 local first = known(answer_key, digest)

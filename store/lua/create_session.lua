@@ -1,5 +1,7 @@
 -- session, operation, spec, worker, answer key, digest
 local session, operation, spec, worker, answer_key, digest = unpack(ARGV)
+-- The client library sends a script again when a connection broke before the reply.
+if redis.call('EXISTS', keys.session(session)) == 1 then return {'accepted', {}} end
 local first = known(answer_key, digest)
 if first then return first end
 local at = now()

@@ -1,0 +1,85 @@
+"""A store on both servers: fakeredis for speed, the real embedded server for the truth."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import fakeredis
+import pytest
+from redis import Redis
+
+from contract.model import ModelCard
+from contract.session import LoraConfig, Session, SessionSpec
+from settings import Settings
+from store.dispatch import Released
+from store.objects import open_objects
+from store.store import Store
+from store.workers import Announcement
+
+CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32)
+SPEC = SessionSpec(base_model=CARD, lora=LoraConfig(), seed=7)
+WORKER = "worker-1"
+
+
+class Outbox:
+    """Stands where the broker is: the messages that were sent, in order."""
+
+    def __init__(self) -> None:
+        self.sent: list[Released] = []
+        self.forgotten: list[str] = []
+
+    def publish(self, released: list[Released]) -> None:
+        self.sent.extend(released)
+
+    def forget(self, worker_id: str) -> None:
+        self.forgotten.append(worker_id)
+
+    def take(self) -> list[str]:
+        """The ids sent since the last look."""
+        ids = [released.operation_id for released in self.sent]
+        self.sent.clear()
+        return ids
+
+
+class Bench:
+    """A store, its outbox, and the moves of a worker, in the fewest words."""
+
+    def __init__(self, redis: Redis, settings: Settings) -> None:
+        self.redis = redis
+        self.outbox = Outbox()
+        self.objects = open_objects("", settings.data_dir)
+        self.store = Store(redis, self.objects, self.outbox, settings)  # type: ignore[arg-type]
+        self.beat(WORKER)
+
+    def beat(self, worker_id: str) -> None:
+        self.store.workers.beat(worker_id, Announcement(host="host", pid=1, device="cpu", models=(CARD,)))
+
+    def running_session(self) -> Session:
+        """A session whose creation its worker has finished."""
+        session = self.store.sessions.create(SPEC, WORKER)
+        self.run(self.outbox.take()[0])
+        return self.store.sessions.get(session.id)
+
+    def claim(self, operation_id: str, worker_id: str = WORKER):  # type: ignore[no-untyped-def]
+        return self.store.claims.claim(operation_id, worker_id, str(uuid4()))
+
+    def run(self, operation_id: str, outcome=None) -> bool:  # type: ignore[no-untyped-def]
+        """Claims and finishes."""
+        return self.store.claims.finish(self.claim(operation_id), outcome)
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(data_dir=tmp_path, max_waiting_operations=5, max_running_samples=3, inline_bytes=200)
+
+
+@pytest.fixture(params=["fakeredis", "valkey"])
+def bench(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Bench]:
+    if request.param == "fakeredis":
+        redis = fakeredis.FakeRedis()
+    else:
+        redis = Redis.from_url(request.getfixturevalue("redis_url"))
+        redis.flushdb()
+    bench = Bench(redis, settings)
+    yield bench
+    bench.store.close()

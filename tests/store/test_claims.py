@@ -1,0 +1,74 @@
+"""An operation takes effect once, whatever is delivered twice or comes late."""
+
+from contract.operation import OperationKind, OperationStatus
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from tests.store.conftest import WORKER, Bench
+
+STEP = OperationKind.OPTIM_STEP
+
+
+def accepted_step(bench: Bench) -> tuple[str, str]:
+    session = bench.running_session()
+    return session.id, bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+
+
+def test_a_message_delivered_twice_is_claimed_once(bench: Bench) -> None:
+    _, step = accepted_step(bench)
+    assert bench.claim(step) is not None
+    assert bench.claim(step) is None
+
+
+def test_a_message_that_comes_after_the_end_does_nothing(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    bench.run(step, OptimStepResult(step=1, metrics={}))
+    assert bench.claim(step) is None
+    assert bench.store.sessions.get(session_id).step == 1
+
+
+def test_an_operation_whose_turn_has_not_come_cannot_be_claimed(bench: Bench) -> None:
+    session_id, _ = accepted_step(bench)
+    second = bench.store.operations.accept(session_id, STEP, OptimStepRequest()).id
+    assert bench.claim(second) is None
+
+
+def test_a_worker_that_does_not_hold_the_session_cannot_claim(bench: Bench) -> None:
+    _, step = accepted_step(bench)
+    assert bench.claim(step, "another worker") is None
+    assert bench.claim("no such operation") is None
+
+
+def test_claiming_again_after_a_lost_reply_gives_the_same_claim(bench: Bench) -> None:
+    _, step = accepted_step(bench)
+    first = bench.store.claims.claim(step, WORKER, "fence")
+    assert bench.store.claims.claim(step, WORKER, "fence") == first
+
+
+def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    claim = bench.claim(step)
+    assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    assert bench.store.counters()["operations"]["optim-step", "COMPLETED"] == 1
+    assert bench.store.sessions.get(session_id).step == 1
+
+
+def test_a_late_worker_is_refused_and_changes_nothing(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    late = bench.claim(step)
+    bench.store.janitor.lose_worker(WORKER)
+    assert not bench.store.claims.finish(late, OptimStepResult(step=1, metrics={}))
+    operation = bench.store.operations.get(session_id, step)
+    assert operation.status is OperationStatus.FAILED
+    assert bench.store.sessions.get(session_id).step == 0
+
+
+def test_an_overdue_operation_is_published_again_by_its_own_worker(bench: Bench) -> None:
+    _, step = accepted_step(bench)
+    bench.outbox.take()
+    assert bench.store.claims.publish_overdue(WORKER) == 0
+    bench.redis.zincrby("celerity:due", -60.0, step)
+    assert bench.store.claims.publish_overdue("another worker") == 0
+    assert bench.store.claims.publish_overdue(WORKER) == 1
+    assert bench.outbox.take() == [step]
+    bench.claim(step)
+    assert bench.redis.zcard("celerity:due") == 0

@@ -1,0 +1,47 @@
+"""An Idempotency-Key has one effect, however often and however concurrently it comes."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from contract.operation import OperationKind
+from contract.optim_step import OptimStepRequest
+from store.errors import KeyReusedError
+from store.idempotency import Once
+from tests.store.conftest import SPEC, WORKER, Bench
+
+ONCE = Once("anonymous:/path", "key", b"digest")
+
+
+def test_ten_concurrent_duplicates_are_one_operation(bench: Bench) -> None:
+    session = bench.running_session()
+
+    def accept(_: int) -> str:
+        return bench.store.operations.accept(session.id, OperationKind.OPTIM_STEP, OptimStepRequest(), ONCE).id
+
+    with ThreadPoolExecutor(10) as pool:
+        ids = set(pool.map(accept, range(10)))
+    assert len(ids) == 1
+    assert len(bench.store.operations.list(session.id, 100, 0)) == 1
+
+
+def test_a_key_with_another_body_is_refused(bench: Bench) -> None:
+    bench.store.sessions.create(SPEC, WORKER, ONCE)
+    with pytest.raises(KeyReusedError):
+        bench.store.sessions.create(SPEC, WORKER, Once(ONCE.scope, ONCE.key, b"another"))
+    with pytest.raises(KeyReusedError):
+        bench.store.answers.recall(Once(ONCE.scope, ONCE.key, b"another"))
+
+
+def test_a_key_counts_within_its_scope_only(bench: Bench) -> None:
+    first = bench.store.sessions.create(SPEC, WORKER, ONCE)
+    assert bench.store.sessions.create(SPEC, WORKER, Once("other:/path", ONCE.key, b"x")).id != first.id
+    assert bench.store.sessions.create(SPEC, WORKER, ONCE).id == first.id
+
+
+def test_the_first_answer_is_the_one_that_is_kept(bench: Bench) -> None:
+    session = bench.running_session()
+    assert bench.store.answers.recall(ONCE) is None
+    assert bench.store.answers.remember(ONCE, session.id, b"first") == b"first"
+    assert bench.store.answers.remember(ONCE, session.id, b"second") == b"first"
+    assert bench.store.answers.recall(ONCE) == b"first"

@@ -1,0 +1,157 @@
+"""Sessions live, stop, are lost with their worker, and go when their time is over."""
+
+from dataclasses import dataclass
+
+import msgspec
+import pytest
+
+from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.session import SessionStatus
+from store.errors import NotCancellableError, NotFoundError, SessionNotActiveError
+from store.janitor import IDLE, LOST
+from store.store import Store
+from tests.store.conftest import SPEC, WORKER, Bench
+
+STEP = OperationKind.OPTIM_STEP
+
+
+@dataclass
+class Accepted:
+    session_id: str
+    running: str
+    waiting: str
+
+
+def busy(bench: Bench) -> Accepted:
+    """A session with one operation running and one waiting."""
+    session = bench.running_session()
+    running, waiting = (bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id for _ in range(2))
+    bench.outbox.take()
+    return Accepted(session.id, running, waiting)
+
+
+def test_stopping_lets_the_running_operation_finish_and_fails_the_waiting_ones(bench: Bench) -> None:
+    accepted = busy(bench)
+    claim = bench.claim(accepted.running)
+    assert bench.store.sessions.stop(accepted.session_id).status is SessionStatus.STOPPING
+    assert bench.store.sessions.stop(accepted.session_id).status is SessionStatus.STOPPING
+    waiting = bench.store.operations.get(accepted.session_id, accepted.waiting)
+    assert waiting.error is not None
+    assert waiting.error.code is ErrorCode.SESSION_NOT_ACTIVE
+    with pytest.raises(SessionNotActiveError, match="STOPPING"):
+        bench.store.operations.accept(accepted.session_id, STEP, OptimStepRequest())
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    (stop,) = bench.outbox.take()
+    bench.run(stop)
+    session = bench.store.sessions.get(accepted.session_id)
+    assert (session.status, session.step, session.reason) == (SessionStatus.STOPPED, 1, None)
+    assert bench.store.workers.sessions(WORKER) == set()
+    running = bench.store.operations.get(accepted.session_id, accepted.running)
+    assert bench.store.operations.result(running, OptimStepResult).step == 1
+
+
+def test_a_session_whose_creation_fails_ends_in_error_with_the_reason(bench: Bench) -> None:
+    session = bench.store.sessions.create(SPEC, WORKER)
+    waiting = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
+    bench.run(bench.outbox.take()[0], OperationError(ErrorCode.INVALID_INPUT, "no such weights"))
+    ended = bench.store.sessions.get(session.id)
+    assert (ended.status, ended.reason) == (SessionStatus.ERROR, "no such weights")
+    assert bench.store.operations.get(session.id, waiting.id).status is OperationStatus.FAILED
+
+
+def test_what_a_lost_worker_held_ends_with_the_reason_and_its_queue_goes(bench: Bench) -> None:
+    accepted = busy(bench)
+    bench.claim(accepted.running)
+    bench.redis.zadd("celerity:workers", {WORKER: 1.0})
+    bench.store.janitor.lose_dead_workers()
+    session = bench.store.sessions.get(accepted.session_id)
+    assert (session.status, session.reason) == (SessionStatus.ERROR, LOST)
+    for operation_id in (accepted.running, accepted.waiting):
+        error = bench.store.operations.get(accepted.session_id, operation_id).error
+        assert error is not None
+        assert error.code is ErrorCode.INTERNAL_ERROR
+    assert bench.outbox.forgotten == [WORKER]
+    assert bench.store.workers.live() == []
+
+
+def test_lists_are_newest_first_by_page_and_by_status(bench: Bench) -> None:
+    sessions = [bench.running_session() for _ in range(3)]
+    bench.store.sessions.stop(sessions[1].id)
+    newest = [session.id for session in reversed(sessions)]
+    listed = bench.store.sessions.list
+    assert [session.id for session in listed(None, 20, 0)] == newest
+    assert [session.id for session in listed(None, 1, 1)] == newest[1:2]
+    assert [session.id for session in listed(SessionStatus.RUNNING, 20, 0)] == [newest[0], newest[2]]
+    assert [session.id for session in listed(SessionStatus.STOPPING, 20, 0)] == [newest[1]]
+
+
+def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
+    accepted = busy(bench)
+    bench.claim(accepted.running)
+    with pytest.raises(NotCancellableError):
+        bench.store.operations.cancel(accepted.session_id, accepted.running)
+    error = bench.store.operations.cancel(accepted.session_id, accepted.waiting).error
+    assert error is not None
+    assert error.code is ErrorCode.CANCELLED
+    with pytest.raises(NotFoundError):
+        bench.store.operations.cancel("another session", accepted.running)
+
+
+def with_settings(bench: Bench, **changes: float) -> Store:
+    settings = msgspec.structs.replace(bench.store.sessions._context.settings, **changes)
+    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
+
+
+def test_an_ended_session_is_removed_whole_when_its_retention_is_over(bench: Bench) -> None:
+    keys_before = bench.redis.dbsize()
+    session = bench.running_session()
+    operation = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
+    bench.run(operation.id, OptimStepResult(step=1, metrics={}))
+    bench.outbox.take()
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    bench.store.janitor.sweep()
+    assert bench.store.sessions.get(session.id).status is SessionStatus.STOPPED
+    with_settings(bench, session_retention=-1.0).janitor.sweep()
+    with pytest.raises(NotFoundError):
+        bench.store.sessions.get(session.id)
+    with pytest.raises(NotFoundError):
+        bench.store.operations.get(session.id, operation.id)
+    lasting = {key for key in bench.redis.scan_iter() if bench.redis.ttl(key) == -1}
+    assert len(lasting) == keys_before + 1, "only the counters are new"
+
+
+def test_results_beyond_the_kept_ones_go_when_they_are_old_and_say_so(bench: Bench) -> None:
+    session = bench.running_session()
+    operations = [bench.store.operations.accept(session.id, STEP, OptimStepRequest()) for _ in range(3)]
+    for number, operation in enumerate(operations, start=1):
+        bench.run(operation.id, OptimStepResult(step=number, metrics={}))
+    with_settings(bench, results_kept=1, result_retention=60.0).janitor.expire_results()
+    assert bench.store.operations.get(session.id, operations[0].id).status is OperationStatus.COMPLETED
+    with_settings(bench, results_kept=1, result_retention=-1.0).janitor.expire_results()
+    for operation in operations[:2]:
+        with pytest.raises(NotFoundError, match="older than results are kept"):
+            bench.store.operations.get(session.id, operation.id)
+    newest = bench.store.operations.get(session.id, operations[2].id)
+    assert bench.store.operations.result(newest, OptimStepResult).step == 3
+
+
+def test_an_idle_session_is_stopped_with_that_reason_and_a_busy_one_is_not(bench: Bench) -> None:
+    idle, accepted = bench.running_session(), busy(bench)
+    with_settings(bench, idle_timeout=3600.0).janitor.stop_idle_sessions()
+    assert bench.store.sessions.get(idle.id).status is SessionStatus.RUNNING
+    with_settings(bench, idle_timeout=-1.0).janitor.stop_idle_sessions()
+    stopped = bench.store.sessions.get(idle.id)
+    assert (stopped.status, stopped.reason) == (SessionStatus.STOPPING, IDLE)
+    assert bench.store.sessions.get(accepted.session_id).status is SessionStatus.RUNNING
+
+
+def test_a_new_session_goes_to_the_live_worker_with_the_fewest(bench: Bench) -> None:
+    bench.running_session()
+    bench.beat("worker-2")
+    assert bench.store.workers.place("org/tiny") == "worker-2"
+    bench.redis.zadd("celerity:workers", {"worker-2": 1.0})
+    assert bench.store.workers.place("org/tiny") == WORKER
+    bench.redis.zadd("celerity:workers", {WORKER: 1.0})
+    assert bench.store.workers.place("org/tiny") is None
