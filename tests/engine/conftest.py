@@ -1,0 +1,40 @@
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.tiny_model import make_tiny_model
+
+from contract.session import LoraConfig
+from workers.engine.config import EngineConfig
+from workers.engine.engine import Engine
+
+StartEngine = Callable[..., Engine]
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_tiny_model(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def start_engine() -> Iterator[StartEngine]:
+    """Starts engines on the CPU that are closed at the end; settings override small defaults."""
+    engines = []
+
+    def start(**settings: object) -> Engine:
+        engine = Engine(EngineConfig(**{"device": "cpu", "torch_threads": 1} | settings))
+        engine.start()
+        engines.append(engine)
+        return engine
+
+    yield start
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture
+def engine(start_engine: StartEngine, tiny: Path) -> Engine:
+    """With one session "s", rank 4, no dropout, over the tiny model."""
+    engine = start_engine()
+    engine.create_adapter("s", tiny, LoraConfig(rank=4, alpha=8, dropout=0.0), seed=0).result()
+    return engine

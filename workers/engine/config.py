@@ -1,0 +1,44 @@
+"""What the engine is told once, at its start."""
+
+import msgspec
+import torch
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
+    """`device` is "auto", "cpu", "cuda" or "cuda:N"; `dtype` that of the frozen base model.
+
+    `horizon` is the H of the fixed-horizon aggregation. `micro_batch_tokens` bounds the padded
+    tokens of one forward pass; `max_batch_sequences` the sequences that decode together.
+    `torch_threads` 0 keeps torch's own choice.
+    """
+
+    device: str = "auto"
+    dtype: str = "float32"
+    horizon: int = 1024
+    micro_batch_tokens: int = 4096
+    max_batch_sequences: int = 64
+    torch_threads: int = 0
+
+    @property
+    def torch_device(self) -> torch.device:
+        """Raises ValueError for a device that does not exist here."""
+        if self.device == "auto":
+            return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        try:
+            device = torch.device(self.device)
+        except RuntimeError as error:
+            raise ValueError(f"device {self.device!r} is not known; use auto, cpu, cuda or cuda:N") from error
+        if device.type not in ("cpu", "cuda"):
+            raise ValueError(f"device {self.device!r} is not supported; use auto, cpu, cuda or cuda:N")
+        if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+            raise ValueError(f"device {self.device!r} does not exist here: {torch.cuda.device_count()} CUDA devices seen")
+        return device
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        """Raises ValueError for a dtype that the base model cannot have."""
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype {self.dtype!r} is not known; use one of {', '.join(DTYPES)}")
+        return DTYPES[self.dtype]

@@ -1,0 +1,142 @@
+"""What the engine's one thread owns: base models, adapters and the work on the device."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.sample import SampleRequest, SampleResult
+from contract.session import LoraConfig
+from workers.engine.adamw import optim_step
+from workers.engine.adapter import Adapter
+from workers.engine.base_model import BaseModel
+from workers.engine.config import EngineConfig
+from workers.engine.decode_batch import DecodeBatch
+from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.scheduler import FairScheduler
+from workers.engine.sequences import Sampling
+from workers.engine.training_pass import TrainingPass
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """A base model and the batch of all sequences that decode on it."""
+
+    base: BaseModel
+    decode_batch: DecodeBatch
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A session that has its adapter here."""
+
+    adapter: Adapter
+    model: ServedModel
+
+
+class EngineCore:
+    """Each method named after an operation starts it and sees to its future; `advance` runs a piece of what is started.
+
+    Not thread-safe: the engine's thread alone calls it.
+
+    Raises:
+        ValueError: a device or dtype that is not known or not here.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+        self._device, self._dtype = config.torch_device, config.torch_dtype
+        self._models: dict[Path, ServedModel] = {}
+        self._residents: dict[str, Resident] = {}
+        self._scheduler = FairScheduler()
+
+    @property
+    def is_busy(self) -> bool:
+        return bool(self._scheduler)
+
+    def create_adapter(
+        self, future: "Future[None]", session_id: str, model_dir: Path, lora: LoraConfig, seed: int
+    ) -> None:
+        """A session that is here already starts again from its seed."""
+        self._evict(session_id)
+        model = self._model(model_dir)
+        adapter = Adapter(model.base.shapes, lora, seed, self._device)
+        self._residents[session_id] = Resident(adapter, model)
+        future.set_result(None)
+
+    def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
+        self._evict(session_id)
+        future.set_result(None)
+
+    def sample(self, future: "Future[SampleResult]", session_id: str, request: SampleRequest) -> None:
+        resident = self._resident(session_id)
+        sampling = Sampling(session_id, request, resident.adapter, resident.model.base, future)
+        resident.model.decode_batch.add(sampling)
+        self._scheduler.add(resident.model.decode_batch)
+
+    def forward_backward(
+        self, future: "Future[ForwardBackwardResult]", session_id: str, request: ForwardBackwardRequest, seed: int
+    ) -> None:
+        resident = self._resident(session_id)
+        base = resident.model.base
+        work = TrainingPass(session_id, request, resident.adapter, base, self._config, seed, future)
+        self._scheduler.add(work)
+
+    def optim_step(self, future: "Future[OptimStepResult]", session_id: str, request: OptimStepRequest) -> None:
+        future.set_result(optim_step(self._resident(session_id).adapter, request))
+
+    def advance(self) -> None:
+        """The next piece of work; a failure inside it ends that work alone."""
+        work = self._scheduler.next()
+        started = time.perf_counter()
+        try:
+            has_more = work.advance()
+        except Exception as error:  # noqa: BLE001 - the boundary between one job and the loop that serves all
+            work.fail(as_failure(error))
+            has_more = False
+        self._scheduler.charge(work, time.perf_counter() - started)
+        if not has_more:
+            self._scheduler.remove(work)
+
+    def abandon_waiting(self, error: Exception) -> None:
+        """Ends what has been started but has not run yet."""
+        for model in self._models.values():
+            model.decode_batch.abandon(lambda sampling: not sampling.has_begun, error)
+        self._end_passes(lambda work: not work.has_begun, error)
+
+    def _model(self, directory: Path) -> ServedModel:
+        if directory not in self._models:
+            try:
+                base = BaseModel(directory, self._device, self._dtype)
+            except ValueError as error:
+                raise invalid_input(f"The base model cannot be served: {error}") from error
+            batch = DecodeBatch(base, self._config.micro_batch_tokens, self._config.max_batch_sequences)
+            self._models[directory] = ServedModel(base, batch)
+        return self._models[directory]
+
+    def _resident(self, session_id: str) -> Resident:
+        if session_id not in self._residents:
+            raise session_not_active(f"Session {session_id} has no adapter on this worker.")
+        return self._residents[session_id]
+
+    def _evict(self, session_id: str) -> None:
+        """Frees the adapter; what the session has in flight fails."""
+        resident = self._residents.pop(session_id, None)
+        if resident is None:
+            return
+        error = session_not_active(f"Session {session_id} was taken off this worker.")
+        resident.model.decode_batch.abandon(lambda sampling: sampling.session_id == session_id, error)
+        self._end_passes(lambda work: work.session_id == session_id, error)
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+
+    def _end_passes(self, is_meant: Callable[[TrainingPass], bool], error: Exception) -> None:
+        for work in self._scheduler:
+            if isinstance(work, TrainingPass) and is_meant(work):
+                work.fail(error)
+                self._scheduler.remove(work)

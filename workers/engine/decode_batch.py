@@ -1,0 +1,137 @@
+"""The sequences that decode together on one base model: admit, run, postprocess."""
+
+import math
+import os
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from workers.engine.base_model import BaseModel
+from workers.engine.failures import as_failure, non_finite, out_of_memory
+from workers.engine.kv_cache import KvCache
+from workers.engine.lora import routes_of
+from workers.engine.prefill import prefill
+from workers.engine.sampler import draw
+from workers.engine.sequences import GrowingSequence, Sampling
+from workers.engine.waiting_line import WaitingLine
+
+
+class DecodeBatch:
+    """Sequences of any request, session and adapter share each forward pass; they join and leave at any step.
+
+    Row b of the cache holds `running[b]`. A step writes the last token of each running sequence,
+    so that the cache always holds all but the newest.
+    """
+
+    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int) -> None:
+        self._base = base
+        self._prefill_tokens = prefill_tokens
+        self._max_sequences = max_sequences
+        self._cache = KvCache()
+        self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
+        self._waiting = WaitingLine()
+        self._running: list[GrowingSequence] = []
+
+    def add(self, sampling: Sampling) -> None:
+        """Raises OperationFailedError when one of its sequences could not fit even alone."""
+        longest = max(sequence.reserved_length for sequence in sampling.sequences)
+        if longest > self._cache_tokens:
+            raise out_of_memory(f"A sequence of {longest} tokens does not fit; this device holds {self._cache_tokens}.")
+        self._waiting.join(sampling)
+
+    @torch.no_grad()
+    def advance(self) -> bool:
+        """One token for every running sequence; whether there is more to do."""
+        newcomers = self._admit()
+        before = len(self._running)
+        self._running += newcomers
+        hiddens = [self._decode(self._running[:before])] if before else []
+        hiddens += [sequence.prompt.hidden_D[None] for sequence in newcomers]
+        if hiddens:
+            self._postprocess(self._base.logits(torch.cat(hiddens)))
+        if not self._running:
+            self._cache.clear()
+        return bool(self._running or self._waiting)
+
+    def fail(self, error: Exception) -> None:
+        """All requests in flight fail: the pass that they shared did."""
+        self.abandon(lambda _: True, error)
+
+    def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
+        """Ends the requests that are meant, running and waiting."""
+        for sampling in {sequence.sampling for sequence in [*self._running, *self._waiting]}:
+            if is_meant(sampling):
+                self._drop(sampling, error)
+
+    def _admit(self) -> list[GrowingSequence]:
+        newcomers = self._choose()
+        try:
+            return prefill(self._base, self._cache, self._running, newcomers, self._prefill_tokens)
+        except Exception as error:  # noqa: BLE001 - only the newcomers ran, so only they fail
+            self._cache.wipe_from(len(self._running))
+            for sampling in {sequence.sampling for sequence in newcomers}:
+                self._drop(sampling, as_failure(error))
+            return []
+
+    def _choose(self) -> list[GrowingSequence]:
+        """Who joins now: as many as there are places, cache and one pass of prompt tokens."""
+        chosen: list[GrowingSequence] = []
+        while self._waiting and len(self._running) + len(chosen) < self._max_sequences:
+            sequence = self._waiting.first([*self._running, *chosen])
+            if not self._fits([*self._running, *chosen, sequence]) or not self._is_one_pass([*chosen, sequence]):
+                break
+            self._waiting.leave(sequence)
+            chosen.append(sequence)
+        return chosen
+
+    def _fits(self, sequences: list[GrowingSequence]) -> bool:
+        return len(sequences) * max(sequence.reserved_length for sequence in sequences) <= self._cache_tokens
+
+    def _is_one_pass(self, sequences: list[GrowingSequence]) -> bool:
+        lengths = [len(prompt.tokens) for prompt in {sequence.prompt for sequence in sequences}]
+        return len(lengths) == 1 or len(lengths) * max(lengths) <= self._prefill_tokens
+
+    def _decode(self, running: list[GrowingSequence]) -> Tensor:
+        """Hidden states [B, D] after the newest token of each."""
+        device = self._base.device
+        tokens_B1 = torch.tensor([[sequence.tokens[-1]] for sequence in running], device=device)
+        positions_B1 = torch.tensor([[sequence.length - 1] for sequence in running], device=device)
+        length = max(sequence.length for sequence in running)
+        routes = routes_of([sequence.sampling.adapter for sequence in running], device)
+        return self._base.extend(tokens_B1, positions_B1, self._cache, 0, length, routes)[:, 0]
+
+    def _postprocess(self, logits_BV: Tensor) -> None:
+        uniforms = [sequence.next_uniform() for sequence in self._running]
+        tokens_B, logprobs_B = draw(logits_BV, [sequence.params for sequence in self._running], uniforms)
+        tokens, logprobs = tokens_B.tolist(), logprobs_B.tolist()
+        diverged = {s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)}
+        # From the last row down: the row that takes a freed place has been seen already.
+        for row in reversed(range(len(tokens))):
+            sequence = self._running[row]
+            sequence.append(tokens[row], logprobs[row])
+            if sequence.stop_reason and sequence.sampling not in diverged:
+                self._remove(row)
+                sequence.sampling.finish_if_done()
+        for sampling in diverged:
+            self._drop(sampling, non_finite("The model's logits are not finite: the adapter has diverged."))
+
+    def _remove(self, row: int) -> None:
+        last = len(self._running) - 1
+        self._cache.remove_row(row, last)
+        self._running[row] = self._running[last]
+        self._running.pop()
+
+    def _drop(self, sampling: Sampling, error: Exception) -> None:
+        self._waiting.abandon(sampling)
+        for row in reversed(range(len(self._running))):
+            if self._running[row].sampling is sampling:
+                self._remove(row)
+        sampling.future.set_exception(error)
+
+
+def _cache_budget(device: torch.device) -> int:
+    """Bytes that the cache may take: half of what is free on a GPU, half of the host's memory on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] // 2
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

@@ -1,0 +1,117 @@
+"""The engine's door: calls from any thread, run by the one thread that owns the device."""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+import torch
+
+from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.sample import SampleRequest, SampleResult
+from contract.session import LoraConfig
+from workers.engine.config import EngineConfig
+from workers.engine.core import EngineCore
+from workers.engine.failures import EngineClosedError, as_failure
+
+CLOSED = "the engine was closed before this began"
+
+Job = tuple[Callable[[Future[Any]], None], Future[Any]]
+
+
+class Engine:
+    """Every method answers at once with a future.
+
+    A future fails with OperationFailedError when the operation did, with EngineClosedError when it never began, and
+    with whatever was raised when the fault is ours; no failure reaches another job.
+
+    The caller keeps a session's order: it hands in a sample only when the session's weights are those meant for it,
+    and nothing else of a session while its forward-backward runs.
+
+    Raises:
+        ValueError: a device or dtype that is not known or not here.
+    """
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._core = EngineCore(config)
+        self._threads = config.torch_threads
+        self._inbox: SimpleQueue[Job | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
+        self._closed = False
+        self._door = threading.Lock()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Finishes what has begun, fails what has not, and ends the thread."""
+        with self._door:
+            self._closed = True
+        self._inbox.put(None)
+        self._thread.join()
+
+    def create_adapter(self, session_id: str, model_dir: Path, lora: LoraConfig, seed: int) -> "Future[None]":
+        """Loads the base model on first use. A session that is here already starts again from its seed."""
+        return self._submit(partial(self._core.create_adapter, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed))
+
+    def drop_adapter(self, session_id: str) -> "Future[None]":
+        """Frees the session's memory and fails what it has in flight; no matter if there is no such session."""
+        return self._submit(partial(self._core.drop_adapter, session_id=session_id))
+
+    def sample(self, session_id: str, request: SampleRequest) -> "Future[SampleResult]":
+        return self._submit(partial(self._core.sample, session_id=session_id, request=request))
+
+    def forward_backward(
+        self, session_id: str, request: ForwardBackwardRequest, seed: int
+    ) -> "Future[ForwardBackwardResult]":
+        """`seed` draws this call's dropout masks."""
+        return self._submit(partial(self._core.forward_backward, session_id=session_id, request=request, seed=seed))
+
+    def optim_step(self, session_id: str, request: OptimStepRequest) -> "Future[OptimStepResult]":
+        return self._submit(partial(self._core.optim_step, session_id=session_id, request=request))
+
+    def _submit(self, begin: Callable[..., None]) -> "Future[Any]":
+        future: Future[Any] = Future()
+        with self._door:
+            if self._closed:
+                future.set_exception(EngineClosedError(CLOSED))
+            else:
+                self._inbox.put((begin, future))
+        return future
+
+    def _run(self) -> None:
+        if self._threads:
+            torch.set_num_threads(self._threads)
+        while self._take_jobs():
+            if self._core.is_busy:
+                self._core.advance()
+        self._core.abandon_waiting(EngineClosedError(CLOSED))
+        while self._core.is_busy:
+            self._core.advance()
+
+    def _take_jobs(self) -> bool:
+        """Begins all jobs that have come, waiting for one when there is nothing else to do; False at the end."""
+        wait = not self._core.is_busy
+        while True:
+            try:
+                job = self._inbox.get(block=wait)
+            except Empty:
+                return True
+            if job is None:
+                return False
+            self._begin(*job)
+            wait = False
+
+    def _begin(self, begin: Callable[[Future[Any]], None], future: "Future[Any]") -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            if self._closed:
+                raise EngineClosedError(CLOSED)
+            begin(future)
+        except Exception as error:  # noqa: BLE001 - the boundary between one job and the loop that serves all
+            future.set_exception(as_failure(error))

@@ -1,0 +1,1 @@
+"""Losses as pure functions of per-token arrays, fp32 whatever the model's dtype."""

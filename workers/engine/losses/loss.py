@@ -1,0 +1,48 @@
+"""Which function a request's loss is, and what is reported of it."""
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
+from workers.engine.losses.aggregation import token_scales
+from workers.engine.losses.arrays import TokenArrays
+from workers.engine.losses.cross_entropy import cross_entropy
+from workers.engine.losses.grpo import grpo, grpo_metrics
+
+
+def token_losses(logprobs_T: Tensor, arrays: TokenArrays, loss: Loss) -> Tensor:
+    """L_t fp32 [T]; differentiable by the logprobs."""
+    match loss:
+        case CrossEntropy():
+            return cross_entropy(logprobs_T)
+        case Grpo():
+            return grpo(logprobs_T, arrays, loss)
+
+
+def scales(request: ForwardBackwardRequest, horizon: int) -> np.ndarray:
+    """fp64 [T] with which loss = sum_t scale_t * L_t; cross-entropy is a token mean."""
+    return token_scales(request.weights_T, request.offsets, _aggregation(request.loss), horizon)
+
+
+def report(
+    logprobs_T: Tensor, entropies_T: Tensor, arrays: TokenArrays, scales_T: Tensor, loss: Loss, horizon: int
+) -> tuple[float, dict[str, float]]:
+    """The scalar and its metrics, from the trained tokens of a whole call (scales fp64, the rest fp32)."""
+    losses_T = token_losses(logprobs_T, arrays, loss).double()
+    weights_T = arrays.weights_T.double()
+    total = (weights_T * losses_T).sum()
+    metrics = {
+        "loss:sum": float(total),
+        "loss:mean": float(total / weights_T.sum()) if len(losses_T) else 0.0,
+        "valid_tokens:sum": float(len(losses_T)),
+    }
+    if _aggregation(loss) is Aggregation.FIXED_HORIZON:
+        metrics["loss/horizon"] = float(horizon)
+    if isinstance(loss, Grpo):
+        metrics |= grpo_metrics(logprobs_T, entropies_T, arrays, loss)
+    return float((scales_T * losses_T).sum()), metrics
+
+
+def _aggregation(loss: Loss) -> Aggregation:
+    return loss.aggregation if isinstance(loss, Grpo) else Aggregation.TOKEN_MEAN

@@ -1,0 +1,93 @@
+"""A sample request in flight: its prompts and the sequences that grow from them."""
+
+from concurrent.futures import Future
+
+import numpy as np
+from torch import Tensor
+
+from contract.sample import SampleRequest, SampleResult, Sequence, StopReason
+from workers.engine.adapter import Adapter
+from workers.engine.base_model import BaseModel
+from workers.engine.failures import invalid_input
+from workers.engine.random_keys import uniform_stream
+from workers.engine.stopping import StopStrings
+
+
+class Prompt:
+    """Tokens int32 [T]; `hidden_D` is the last position's hidden state once they have been run."""
+
+    def __init__(self, tokens: np.ndarray) -> None:
+        self.tokens = tokens
+        self.hidden_D: Tensor | None = None
+
+
+class GrowingSequence:
+    """One completion in the making."""
+
+    def __init__(self, sampling: "Sampling", prompt: Prompt, prompt_index: int, sequence_index: int) -> None:
+        request, base = sampling.request, sampling.base
+        self.sampling = sampling
+        self.prompt = prompt
+        self.params = request.params
+        self.tokens: list[int] = []
+        self.logprobs: list[float] = []
+        self.stop_reason: StopReason | None = None
+        self._uniforms = uniform_stream(request.seed, prompt_index, sequence_index)
+        self._end_tokens = base.end_tokens
+        self._stops = StopStrings(request.params.stop, base.tokenizer) if request.params.stop else None
+
+    @property
+    def length(self) -> int:
+        return len(self.prompt.tokens) + len(self.tokens)
+
+    @property
+    def reserved_length(self) -> int:
+        """The length that it may reach."""
+        return len(self.prompt.tokens) + self.params.max_tokens
+
+    def next_uniform(self) -> float:
+        return self._uniforms.random()
+
+    def append(self, token: int, logprob: float) -> None:
+        self.tokens.append(token)
+        self.logprobs.append(logprob)
+        if token in self._end_tokens or (self._stops and self._stops.completed_by(token)):
+            self.stop_reason = StopReason.STOP
+        elif len(self.tokens) == self.params.max_tokens:
+            self.stop_reason = StopReason.LENGTH
+
+    def result(self) -> Sequence:
+        assert self.stop_reason is not None
+        return Sequence(np.array(self.tokens, np.int32), np.array(self.logprobs, np.float32), self.stop_reason)
+
+
+class Sampling:
+    """A request on its way to its future; its sequences are prompt-major, as in the result.
+
+    Raises:
+        OperationFailedError: INVALID_INPUT, for what this model cannot run.
+    """
+
+    def __init__(
+        self, session_id: str, request: SampleRequest, adapter: Adapter, base: BaseModel, future: "Future[SampleResult]"
+    ) -> None:
+        if request.params.stop and base.tokenizer is None:
+            raise invalid_input("Stop strings need a tokenizer and this model has none. Stop on end tokens instead.")
+        for prompt in request.prompts:
+            base.check_tokens(prompt, "a prompt")
+        self.session_id, self.request = session_id, request
+        self.adapter, self.base = adapter, base
+        self.future = future
+        self.sequences = [
+            GrowingSequence(self, prompt, prompt_index, sequence_index)
+            for prompt_index, prompt in enumerate(map(Prompt, request.prompts))
+            for sequence_index in range(request.num_samples)
+        ]
+
+    @property
+    def has_begun(self) -> bool:
+        return any(sequence.tokens for sequence in self.sequences)
+
+    def finish_if_done(self) -> None:
+        if all(sequence.stop_reason for sequence in self.sequences):
+            self.future.set_result(SampleResult(tuple(sequence.result() for sequence in self.sequences)))
