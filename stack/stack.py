@@ -1,0 +1,128 @@
+"""A stack of processes: started in order, ready together, stopped in the opposite order."""
+
+import signal
+import time
+import urllib.request
+from http.client import HTTPException
+
+import redis
+
+from stack import services
+from stack.address import free_port
+from stack.lock import DataFolderLock
+from stack.log import Log
+from stack.plan import Plan
+from stack.process import Process, Service
+
+POLL_SECONDS = 0.1
+READY_SECONDS = 180.0
+
+
+class StackError(RuntimeError):
+    """A process of the stack ended, or did not get ready, when nobody asked for that."""
+
+    def __init__(self, message: str, exit_code: int = 1) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Stack:
+    """Valkey, workers and the API. `start` and `stop` belong to a thread that outlives the stack."""
+
+    def __init__(self, plan: Plan, log: Log) -> None:
+        self.plan = plan
+        self.processes: dict[str, Process] = {}
+        self._log = log
+        self._lock: DataFolderLock | None = None
+
+    @property
+    def url(self) -> str:
+        return self.plan.url
+
+    def start(self) -> None:
+        """Start everything but wait only for Valkey, without which the others could not start.
+
+        Raises:
+            ValueError: another stack runs in the data folder.
+            StackError: Valkey ended or gave no answer.
+        """
+        self._lock = DataFolderLock(self.plan.settings.data_dir.resolve())
+        plan = self.plan
+        if plan.embeds_valkey:
+            plan = self._start_valkey(self._lock)
+        for number in range(1, plan.workers + 1):
+            self.run(services.worker(plan, number))
+        self.run(services.api(plan))
+
+    def run(self, service: Service) -> None:
+        """Start a service, or start it again after its end."""
+        self.processes[service.name] = Process(service, self._log)
+        self._log.write("stack", f"{service.name} started, pid {self.processes[service.name].pid}")
+
+    def is_ready(self) -> bool:
+        """Whether a session could be created and run.
+
+        Raises:
+            StackError: a process has ended.
+        """
+        self.check()
+        try:
+            with urllib.request.urlopen(f"{self.url}/readyz", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except (OSError, HTTPException):  # refused, cut short, or an HTTP error
+            return False
+
+    def wait_ready(self, seconds: float = READY_SECONDS) -> None:
+        """Raises StackError when it takes longer than that, or a process ends."""
+        deadline = time.monotonic() + seconds
+        while not self.is_ready():
+            _give_up_after(deadline, "the stack")
+            time.sleep(POLL_SECONDS)
+
+    def check(self) -> None:
+        """Raises StackError when a process has ended."""
+        for name, process in self.processes.items():
+            code = process.poll()
+            if code is not None:
+                raise StackError(f"{name} ended unexpectedly with exit code {code}", code or 1)
+
+    def stop(self) -> None:
+        """The API first, then the workers, which finish what they run, and last Valkey, which keeps it."""
+        for process in reversed(self.processes.values()):
+            process.stop()
+            self._log.write("stack", f"{process.service.name} ended, exit code {process.poll()}")
+        self.processes.clear()
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def hasten(self) -> None:
+        """Kill every process, so that a `stop` under way need not wait; for signal handlers."""
+        for process in self.processes.values():
+            process.signal_group(signal.SIGKILL)
+
+    def _start_valkey(self, lock: DataFolderLock) -> Plan:
+        """The plan with the address of the server that now runs."""
+        port = free_port()
+        url = f"redis://127.0.0.1:{port}/0"
+        self.run(services.valkey(self.plan, port, lock.fd))
+        client = redis.Redis.from_url(url)
+        deadline = time.monotonic() + READY_SECONDS
+        while not _answers(client):
+            self.check()
+            _give_up_after(deadline, "valkey")
+            time.sleep(POLL_SECONDS)
+        client.close()
+        return self.plan.with_redis(url)
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except (redis.ConnectionError, redis.TimeoutError):  # not up yet, or still reading its log
+        return False
+
+
+def _give_up_after(deadline: float, what: str) -> None:
+    if time.monotonic() > deadline:
+        raise StackError(f"{what} did not get ready in time")

@@ -1,0 +1,127 @@
+"""The catalog over directories that a test writes: config.json and an empty weights file."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from contract.model import ModelCard
+from models.catalog import Catalog, UnknownModelError, hub_card
+
+CONFIG = {"vocab_size": 32, "max_position_embeddings": 128}
+
+
+def write_model(directory: Path, config: object = CONFIG, *, tokenizer: bool = True) -> Path:
+    directory.mkdir(parents=True)
+    (directory / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
+    (directory / "model.safetensors").touch()
+    if tokenizer:
+        (directory / "tokenizer.json").touch()
+    return directory
+
+
+def names(*folders: Path) -> list[str]:
+    return [card.name for card in Catalog(folders).cards()]
+
+
+def test_a_model_is_served_under_its_relative_path(tmp_path: Path) -> None:
+    directory = write_model(tmp_path / "org" / "tiny")
+    catalog = Catalog([tmp_path])
+    assert catalog.cards() == (ModelCard(name="org/tiny", vocab_size=32, context_length=128),)
+    assert catalog.directory("org/tiny") == directory
+
+
+@pytest.mark.parametrize(
+    ("config", "context_length"),
+    [
+        ({"vocab_size": 50257, "n_positions": 1024}, 1024),
+        ({"vocab_size": 50432, "max_seq_len": 2048}, 2048),
+        ({"text_config": {"vocab_size": 9, "max_position_embeddings": 77}}, 77),
+        ({"vocab_size": 9, "text_config": {"max_position_embeddings": 33}}, 33),
+    ],
+)
+def test_the_context_length_is_found_under_each_familys_name(
+    tmp_path: Path, config: dict[str, object], context_length: int
+) -> None:
+    write_model(tmp_path / "m", config)
+    assert [card.context_length for card in Catalog([tmp_path]).cards()] == [context_length]
+
+
+@pytest.mark.parametrize(
+    ("config", "reason"),
+    [
+        ("{", "cannot be read"),
+        (b"\xff".decode("latin-1"), "cannot be read"),
+        ("[]", "not a JSON object"),
+        ({"max_position_embeddings": 128}, "vocab_size"),
+        ({"vocab_size": 32}, "max_position_embeddings"),
+        ({"vocab_size": True, "n_positions": 8}, "vocab_size"),
+        ({"vocab_size": 32, "n_positions": -1}, "n_positions"),
+        ({"vocab_size": 32, "text_config": None}, "max_position_embeddings"),
+    ],
+)
+def test_a_model_that_cannot_be_described_is_logged_and_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, config: object, reason: str
+) -> None:
+    write_model(tmp_path / "org" / "broken", config)
+    write_model(tmp_path / "sound")
+    assert names(tmp_path) == ["sound"]
+    assert "org/broken" in caplog.text and reason in caplog.text
+
+
+def test_a_directory_without_weights_or_configuration_is_no_model(tmp_path: Path) -> None:
+    (write_model(tmp_path / "no-weights") / "model.safetensors").unlink()
+    (write_model(tmp_path / "no-config") / "config.json").unlink()
+    write_model(tmp_path / ".hidden" / "m")
+    assert names(tmp_path) == []
+
+
+def test_nothing_inside_a_model_directory_is_another_model(tmp_path: Path) -> None:
+    write_model(tmp_path / "m" / "checkpoint-10")
+    for file in (tmp_path / "m" / "checkpoint-10").iterdir():
+        (tmp_path / "m" / file.name).write_bytes(file.read_bytes())
+    assert names(tmp_path) == ["m"]
+
+
+def test_links_are_followed_and_circles_end(tmp_path: Path) -> None:
+    write_model(tmp_path / "elsewhere" / "m")
+    folder = tmp_path / "models"
+    folder.mkdir()
+    (folder / "linked").symlink_to(tmp_path / "elsewhere" / "m")
+    (folder / "circle").symlink_to(folder)
+    (folder / "dangling").symlink_to(tmp_path / "gone")
+    assert names(folder) == ["linked"]
+
+
+def test_of_two_models_with_one_name_the_earlier_folders_counts(tmp_path: Path) -> None:
+    first = write_model(tmp_path / "a" / "m")
+    write_model(tmp_path / "b" / "m")
+    assert Catalog([tmp_path / "a", tmp_path / "b"]).directory("m") == first
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="gone is not a directory"):
+        Catalog([tmp_path / "gone"])
+
+
+def test_the_tokenizer_is_seen_to_be_missing(tmp_path: Path) -> None:
+    write_model(tmp_path / "m", tokenizer=False)
+    assert [card.has_tokenizer for card in Catalog([tmp_path]).cards()] == [False]
+
+
+@pytest.mark.parametrize("name", ["", "../m", "a/../b", "/etc", "a/b/c", "a b", "a\n", "a%2fb", "x" * 97, "a:b"])
+def test_a_name_that_is_no_hub_id_is_unknown_and_reads_no_path(tmp_path: Path, name: str) -> None:
+    write_model(tmp_path / "m")
+    (tmp_path / "inner").mkdir()
+    with pytest.raises(UnknownModelError, match="nor a hub id"):
+        Catalog([tmp_path / "inner"]).directory(name)
+    with pytest.raises(UnknownModelError, match="nor a hub id"):
+        hub_card(name)
+
+
+def test_a_hub_model_is_unknown_without_the_hub() -> None:
+    """The hub is switched off for every test (see pyproject.toml)."""
+    with pytest.raises(UnknownModelError, match=r"nobody/nothing.*cannot be had"):
+        hub_card("nobody/nothing")
+    with pytest.raises(UnknownModelError, match=r"nobody/nothing.*cannot be had"):
+        Catalog([]).directory("nobody/nothing")

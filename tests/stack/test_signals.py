@@ -1,0 +1,44 @@
+"""The first signal and the second one, in a process of their own."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from stack.process import ROOT
+
+PROGRAM = """
+import os, sys, time
+from stack.signals import StopRequested, call_on_signals, raise_on_signals
+raise_on_signals()
+try:
+    print("up", flush=True)
+    time.sleep(600)
+except StopRequested as request:
+    call_on_signals(lambda: os._exit(3))
+    print(request, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_asks_and_the_second_does_not_wait(number: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(number)
+        assert process.stdout.readline() == f"{number.name}\n"
+        process.send_signal(number)
+        assert process.wait(20) == 3
+
+
+def test_under_nohup_the_end_of_the_terminal_is_no_request() -> None:
+    command = ["nohup", sys.executable, "-c", PROGRAM]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "up\n"
+        process.send_signal(signal.SIGHUP)
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "SIGTERM\n"
+        process.kill()

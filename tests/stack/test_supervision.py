@@ -1,0 +1,81 @@
+"""The stack's own duties, with small commands in the place of the real services."""
+
+import io
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from stack.address import free_port
+from stack.log import Log
+from stack.plan import read_plan
+from stack.process import Service
+from stack.stack import Stack, StackError
+
+
+@pytest.fixture
+def output() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def stack(tmp_path: Path, output: io.StringIO) -> Iterator[Stack]:
+    stack = Stack(read_plan({"DATA_DIR": str(tmp_path), "PORT": str(free_port())}), Log(output))
+    yield stack
+    stack.hasten()
+    stack.stop()
+
+
+def service(name: str, code: str) -> Service:
+    return Service(name, [sys.executable, "-c", code], dict(os.environ))
+
+
+def test_services_end_in_the_opposite_order(stack: Stack, output: io.StringIO) -> None:
+    for name in ("first", "second", "third"):
+        stack.run(service(name, "import time; time.sleep(600)"))
+    stack.stop()
+    ended = [line.split()[3] for line in output.getvalue().splitlines() if "ended" in line]
+    assert ended == ["third", "second", "first"]
+
+
+@pytest.mark.parametrize(("code", "expected"), [("raise SystemExit(7)", 7), ("", 1)])
+def test_a_service_that_ends_by_itself_breaks_the_stack(stack: Stack, code: str, expected: int) -> None:
+    stack.run(service("child", code))
+    while stack.processes["child"].poll() is None:
+        time.sleep(0.02)
+    with pytest.raises(StackError, match="child ended unexpectedly") as error:
+        stack.check()
+    assert error.value.exit_code == expected
+
+
+def test_a_stack_that_is_not_ready_in_time_says_so(stack: Stack) -> None:
+    stack.run(service("child", "import time; time.sleep(600)"))
+    with pytest.raises(StackError, match="the stack did not get ready in time"):
+        stack.wait_ready(seconds=0.1)
+
+
+def test_a_killed_service_can_be_run_again(stack: Stack) -> None:
+    stack.run(service("child", "import time; time.sleep(600)"))
+    process = stack.processes["child"]
+    process.kill()
+    assert process.poll() == 128 + signal.SIGKILL
+    stack.run(process.service)
+    stack.check()
+    assert stack.processes["child"].pid != process.pid
+
+
+def test_a_hastened_stop_waits_for_nobody(stack: Stack, output: io.StringIO) -> None:
+    stack.run(
+        service(
+            "child", "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+        )
+    )
+    while "| up" not in output.getvalue():
+        time.sleep(0.02)
+    stack.hasten()
+    stack.stop()
+    assert "child ended, exit code 137" in output.getvalue()

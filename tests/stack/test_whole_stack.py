@@ -1,0 +1,145 @@
+"""The real Valkey, worker and API under `python -m stack`, as a user starts and ends them."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import psutil
+import pytest
+
+from stack.address import free_port
+from stack.process import ROOT
+from stack.running import running_stack
+from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.tiny_model import make_tiny_model
+
+STACK = [sys.executable, "-m", "stack"]
+
+
+def environment(data_dir: Path, **more: str) -> dict[str, str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
+    return clean | {"DATA_DIR": str(data_dir), "PORT": str(free_port()), **more}
+
+
+class Up:
+    """A running `python -m stack up`, its output in a file."""
+
+    def __init__(self, given: Mapping[str, str], log: Path) -> None:
+        self._log = log
+        with log.open("w") as output:
+            self._popen = subprocess.Popen([*STACK, "up"], cwd=ROOT, env=given, stdout=output, stderr=output)
+        self.pid = self._popen.pid
+        eventually(lambda: "ready: http" in self.log, self.describe)
+        self.children = psutil.Process(self.pid).children(recursive=True)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    def describe(self) -> str:
+        return f"exit code {self._popen.poll()}, log:\n{self.log}"
+
+    def pid_of(self, name: str) -> int:
+        return int(self.log.split(f"{name} started, pid ")[1].split()[0])
+
+    def end(self) -> int:
+        """Waits for the end of the supervisor and of all that it had started; its exit code."""
+        code = self._popen.wait(PATIENCE_SECONDS)
+        eventually(lambda: not any(is_running(child) for child in self.children), self.describe)
+        return code
+
+    def kill(self) -> None:
+        self._popen.kill()
+        self._popen.wait()
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    up = Up(environment(tmp_path / "data"), tmp_path / "up.log")
+    yield up
+    up.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_everything_in_order(up: Up, number: signal.Signals) -> None:
+    os.kill(up.pid, number)
+    assert up.end() == 0, up.describe()
+    ended = [line.split()[3] for line in up.log.splitlines() if "ended, exit code 0" in line]
+    assert ended == ["api", "worker", "valkey"], up.describe()
+
+
+@pytest.mark.usefixtures("up")
+def test_a_second_stack_on_the_same_data_is_refused(tmp_path: Path) -> None:
+    second = subprocess.run(
+        [*STACK, "up"], cwd=ROOT, env=environment(tmp_path / "data"), capture_output=True, text=True, check=False
+    )
+    assert second.returncode == 2
+    assert "another stack runs in" in second.stderr and "DATA_DIR" in second.stderr
+
+
+def test_the_death_of_a_service_stops_the_stack_with_its_code(up: Up) -> None:
+    os.kill(up.pid_of("worker"), signal.SIGKILL)
+    assert up.end() == 128 + signal.SIGKILL, up.describe()
+    assert "worker ended unexpectedly" in up.log
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
+def test_nothing_outlives_a_supervisor_that_is_killed(up: Up) -> None:
+    os.kill(up.pid, signal.SIGKILL)
+    assert up.end() == -signal.SIGKILL
+
+
+def test_an_open_address_without_keys_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    answer = subprocess.run(
+        [*STACK, "up"], cwd=ROOT, env=environment(tmp_path, HOST="0.0.0.0"), capture_output=True, text=True, check=False
+    )
+    assert answer.returncode == 2
+    assert answer.stderr == "celerity: HOST 0.0.0.0 can be reached from other hosts: set CELERITY_API_KEYS first\n"
+
+
+def test_a_command_runs_against_a_ready_stack_and_gives_its_code(tmp_path: Path) -> None:
+    """The command exits with 7 when the stack it was pointed at is ready."""
+    code = "import sys, urllib.request; sys.exit(7 if urllib.request.urlopen(sys.argv[1]).status == 200 else 1)"
+    command = [sys.executable, "-c", code, "{url}/readyz"]
+    answer = subprocess.run(
+        [*STACK, "run", "--log", str(tmp_path / "its.log"), "--", *command],
+        cwd=ROOT,
+        env=environment(tmp_path / "data"),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert answer.returncode == 7, answer.stderr
+    assert "the command ended with exit code 7" in answer.stderr
+    assert "valkey ended, exit code 0" in (tmp_path / "its.log").read_text()
+
+
+def call(url: str, body: object = None) -> dict[str, object]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        found: dict[str, object] = json.load(answer)
+        return found
+
+
+def test_a_session_is_still_there_after_a_restart_on_the_same_data(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path / "models" / "org" / "tiny")
+    with running_stack(tmp_path / "data", tmp_path / "models") as stack:
+        created = call(f"{stack.url}/v1/rl/training-sessions", {"base_model": "org/tiny"})
+    with running_stack(tmp_path / "data", tmp_path / "models") as stack:
+        found = call(f"{stack.url}/v1/rl/training-sessions/{created['session_id']}")
+    assert found["session_id"] == created["session_id"] and found["base_model"] == "org/tiny"
+
+
+def test_two_workers_serve_one_stack(tmp_path: Path) -> None:
+    with running_stack(tmp_path, workers=2) as stack:
+        assert list(stack.processes) == ["valkey", "worker-1", "worker-2", "api"]
+        os.kill(stack.processes["worker-1"].pid, signal.SIGKILL)
+        eventually(lambda: stack.processes["worker-1"].poll() is not None, lambda: "worker-1 runs on")
+        stack.run(stack.processes["worker-1"].service)
+        stack.wait_ready()

@@ -1,0 +1,32 @@
+"""Which room may import which: the contracts are in pyproject.toml, next to the reasons."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack")
+
+
+def test_dependencies_point_one_way() -> None:
+    command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+
+@pytest.mark.parametrize("room", ["contract", "models.catalog", "schemas", "store", "app"])
+def test_a_room_that_serves_requests_loads_no_torch(room: str) -> None:
+    """An API process that loads torch takes a second and 300 MB more, and must not touch a GPU before it forks."""
+    code = f"import sys, {room}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    lengths = {
+        file: len(file.read_text().splitlines())
+        for room in (*ROOMS, "tests", "examples")
+        for file in (ROOT / room).rglob("*.py")
+    }
+    assert lengths and {file: length for file, length in lengths.items() if length > 400} == {}
