@@ -1,0 +1,123 @@
+"""The API as a test tells its stories: one method per call, results as plain JSON."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+Json = dict[str, Any]
+SESSIONS = "/v1/rl/training-sessions"
+
+
+def prompt(tokens: Sequence[int]) -> Json:
+    return {"chunks": [{"encoded_text": {"tokens": list(tokens)}}]}
+
+
+class Session:
+    """One training session."""
+
+    def __init__(self, http: httpx.Client, base_model: str = "tiny", **lora: Any) -> None:
+        self.http = http
+        body: Json = {"base_model": base_model}
+        if lora:
+            body["lora_config"] = lora
+        created = http.post(SESSIONS, json=body)
+        assert created.status_code == 200, created.text
+        self.path = f"{SESSIONS}/{created.json()['session_id']}"
+
+    def submit(self, kind: str, body: Json) -> str:
+        """The path of an accepted operation."""
+        answer = self.http.post(f"{self.path}:{kind}", json=body)
+        assert answer.status_code == 200, answer.text
+        return f"{self.path}/operations/{kind}/{answer.json()['operation_id']}"
+
+    def end(self, path: str) -> Json:
+        """The operation, once it has ended."""
+        while True:
+            operation: Json = self.http.get(path, headers={"Prefer": "wait=20"}).json()
+            if operation["status"] not in ("TRAINING_OPERATION_STATUS_PENDING", "TRAINING_OPERATION_STATUS_RUNNING"):
+                return operation
+
+    def result(self, path: str) -> Json:
+        """The data of an operation that must have COMPLETED."""
+        operation = self.end(path)
+        assert operation["status"] == "TRAINING_OPERATION_STATUS_COMPLETED", operation
+        data: Json = operation["data"]
+        return data
+
+    def error(self, path: str) -> Json:
+        """The error of an operation that must have FAILED."""
+        operation = self.end(path)
+        assert operation["status"] == "TRAINING_OPERATION_STATUS_FAILED", operation
+        error: Json = operation["error"]
+        return error
+
+    def read(self) -> Json:
+        session: Json = self.http.get(self.path).json()
+        return session
+
+    def sample(self, tokens: Sequence[int], num_samples: int = 1, **params: Any) -> list[Json]:
+        path = self.submit("sample", sample_body(tokens, num_samples, **params))
+        sequences: list[Json] = self.result(path)["sequences"]
+        return sequences
+
+    def train(self, samples: list[Json], loss: str = "LOSS_TYPE_GRPO", **params: Any) -> Json:
+        return self.result(self.submit("forward-backward", train_body(samples, loss, **params)))
+
+    def step(self, learning_rate: float = 1e-4, **adamw: float) -> Json:
+        return self.result(self.submit("optim-step", step_body(learning_rate, **adamw)))
+
+    def logprobs(self, sequence: Sequence[int]) -> list[float]:
+        """The logprobs of each token of `sequence` after its first, read off the loss alone:
+        with one token unmasked, the cross-entropy is minus its logprob."""
+        paths = []
+        for place in range(1, len(sequence)):
+            mask = [int(entry == place) for entry in range(len(sequence))]
+            body = train_body([whole(sequence, mask)], "LOSS_TYPE_CROSS_ENTROPY")
+            paths.append(self.submit("forward-backward", body))
+        return [-self.result(path)["loss"] for path in paths]
+
+
+def sample_body(tokens: Sequence[int], num_samples: int = 1, **params: Any) -> Json:
+    return {"prompt": prompt(tokens), "num_samples": num_samples, "sampling_params": params}
+
+
+def train_body(samples: list[Json], loss: str = "LOSS_TYPE_GRPO", **params: Any) -> Json:
+    config: Json = {"type": loss}
+    if loss == "LOSS_TYPE_GRPO":
+        config["grpo_params"] = {"agg_type": "token_mean", **params}
+    return {"samples": samples, "loss": config}
+
+
+def step_body(learning_rate: float = 1e-4, **adamw: float) -> Json:
+    return {"learning_rate": learning_rate, "adamw_params": adamw}
+
+
+def whole(tokens: Sequence[int], mask: Sequence[int] | None = None) -> Json:
+    """A cross-entropy sample: the whole sequence, each token but the first predicted."""
+    inputs = {} if mask is None else {"loss_mask": {"data": list(mask)}}
+    return {"model_input": prompt(tokens), "loss_inputs": inputs}
+
+
+def scored(
+    before: Sequence[int],
+    sequence: Json,
+    advantage: float,
+    generator: Sequence[float] | None = None,
+    reference: Sequence[float] | None = None,
+) -> Json:
+    """A GRPO sample of a sampled sequence, with its own logprobs as the generator's unless given."""
+    zeros, tokens = [0.0] * len(before), sequence["tokens"]
+    grpo = {
+        "advantages": {"data": zeros + [advantage] * len(tokens)},
+        "generator_logprobs": {"data": zeros + list(generator or sequence["logprobs"])},
+    }
+    if reference is not None:
+        grpo["reference_logprobs"] = {"data": zeros + list(reference)}
+    inputs = {"loss_mask": {"data": [0] * len(before) + [1] * len(tokens)}, "grpo_inputs": grpo}
+    return {"model_input": prompt([*before, *tokens]), "loss_inputs": inputs}
+
+
+def log_of(data_dir: Path) -> str:
+    return (data_dir / "stack.log").read_text()
