@@ -1,6 +1,7 @@
 """What gunicorn serves: `gunicorn -c app/gunicorn.conf.py app.wsgi:application`."""
 
 from app import create_app
+from logs import configure_logging
 from settings import load_settings
 from store.store import open_store
 

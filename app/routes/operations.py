@@ -11,7 +11,7 @@ from app.routes.sessions import PREFIX
 from app.state import state
 from app.waiting import APPLIED, preferred_wait
 from contract.forward_backward import ForwardBackwardResult
-from contract.operation import ErrorCode, OperationKind, OperationStatus
+from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult
 from contract.session import Session
@@ -21,7 +21,6 @@ from schemas.operations import OperationSummarySchema, operation_view, summary_v
 from schemas.optim_step import OptimStepBodySchema, OptimStepOperationSchema, optim_step_request
 from schemas.pages import EmptySchema, PageSchema
 from schemas.sampling import SampleBodySchema, SampleOperationSchema, sample_request
-from store.errors import NotCancellableError
 
 operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="What a session is asked to do.")
 
@@ -103,14 +102,7 @@ def cancel_operation(_: dict[str, Any], session_id: str, operation_id: str) -> d
 
     Cancelling again changes nothing.
     """
-    operations = state().store.operations
-    try:
-        return summary_view(operations.cancel(session_id, operation_id))
-    except NotCancellableError:
-        operation = operations.get(session_id, operation_id)
-        if operation.error is None or operation.error.code is not ErrorCode.CANCELLED:
-            raise
-        return summary_view(operation)
+    return summary_view(state().store.operations.cancel(session_id, operation_id))
 
 
 def _session(session_id: str) -> Session:

@@ -1,0 +1,138 @@
+"""What a user sees when a part of the stack dies, stalls or comes back."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+import redis
+
+from stack.running import running_stack
+from stack.stack import Stack
+from tests.stories.client import SESSIONS, Session, sample_body, whole
+from tests.stories.conftest import SETTINGS
+
+QUICK = {
+    **SETTINGS,
+    "CELERITY_HEARTBEAT_INTERVAL": "0.2",
+    "CELERITY_HEARTBEAT_TIMEOUT": "3",
+    "CELERITY_REDISPATCH_AFTER": "1",
+}
+PATIENCE_SECONDS = 60.0
+
+
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@pytest.fixture(scope="module")
+def fragile(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("fragile"), models_dir, QUICK) as stack:
+        yield stack
+
+
+@pytest.fixture
+def client(fragile: Stack) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=fragile.url, timeout=60.0) as client:
+        yield client
+    fragile.wait_ready()
+
+
+def kill(stack: Stack, name: str) -> None:
+    stack.processes[name].kill()
+
+
+def restart(stack: Stack, name: str) -> None:
+    stack.run(stack.processes[name].service)
+    stack.wait_ready()
+
+
+def test_with_redis_away_requests_may_be_retried_and_work_goes_on_when_it_is_back(
+    fragile: Stack, client: httpx.Client
+) -> None:
+    session = Session(client)
+    kept = session.submit("sample", sample_body([1, 2], max_tokens=3, seed=1))
+    before = session.end(kept)
+    time.sleep(1.1)  # the append-only file is synced every second
+    kill(fragile, "valkey")
+    for answer in (client.get(kept), client.post(SESSIONS, json={"base_model": "tiny"}), client.get("/readyz")):
+        assert answer.status_code == 503
+        assert int(answer.headers["Retry-After"]) >= 1
+    assert client.get("/healthz").status_code == 200
+    restart(fragile, "valkey")
+    assert session.end(kept) == before
+    assert session.sample([1, 2], max_tokens=3, seed=1) == before["data"]["sequences"]
+
+
+def test_a_message_that_is_lost_is_sent_again(fragile: Stack, client: httpx.Client) -> None:
+    session = Session(client)
+    session.sample([1], max_tokens=1)
+    pid = fragile.processes["worker"].pid
+    broker = redis.Redis.from_url(fragile.processes["worker"].service.environment["CELERITY_REDIS_URL"])
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        # The worker asks for the next message before it needs one, so the first is on its way already.
+        lost = [session.submit("sample", sample_body([1], max_tokens=1)) for _ in range(2)]
+        assert broker.delete(*broker.scan_iter(f"*-{pid}-*", _type="list")) == 1
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert all(session.result(path)["sequences"] for path in lost)
+    broker.close()
+
+
+def test_what_a_killed_worker_held_ends_with_the_reason_and_a_new_worker_serves(
+    fragile: Stack, client: httpx.Client
+) -> None:
+    session = Session(client)
+    session.sample([1], max_tokens=1)
+    os.kill(fragile.processes["worker"].pid, signal.SIGSTOP)
+    stranded = [session.submit("sample", sample_body([1], max_tokens=1)) for _ in range(3)]
+    kill(fragile, "worker")
+    restart(fragile, "worker")
+    for path in stranded:
+        error = session.error(path)
+        assert error["code"] == "TRAINING_OPERATION_ERROR_CODE_INTERNAL_ERROR"
+        assert "worker" in error["message"]
+    assert session.read()["status"] == "TRAINING_SESSION_STATUS_ERROR"
+    assert "worker" in session.read()["reason"]
+    assert Session(client).train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")["loss"] > 0
+
+
+def test_a_killed_api_process_is_replaced(fragile: Stack, client: httpx.Client) -> None:
+    session = Session(client)
+    expected = session.sample([1, 2], max_tokens=3, seed=1)
+    master = fragile.processes["api"].pid
+    children = Path(f"/proc/{master}/task/{master}/children").read_text().split()
+    assert children
+    for child in children:
+        os.kill(int(child), signal.SIGKILL)
+    eventually(lambda: answers(client))
+    assert session.sample([1, 2], max_tokens=3, seed=1) == expected
+
+
+def answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def test_after_a_restart_on_the_same_data_sessions_and_ended_operations_are_there(
+    tmp_path: Path, models_dir: Path
+) -> None:
+    with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
+        session = Session(client)
+        path = session.submit("sample", sample_body([1, 2, 3], 2, max_tokens=4))
+        before = session.end(path)
+        assert before["status"] == "TRAINING_OPERATION_STATUS_COMPLETED"
+    with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
+        assert client.get(path).json() == before
+        ended = client.get(session.path).json()
+        assert ended["status"] == "TRAINING_SESSION_STATUS_ERROR"
+        assert client.get(SESSIONS).json() == [ended]
