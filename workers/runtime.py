@@ -13,7 +13,8 @@ from settings import Settings
 from store.claims import Claim
 from store.store import open_store
 from store.workers import Announcement
-from workers.engine.engine import Engine, EngineConfig
+from workers.engine.config import EngineConfig
+from workers.engine.engine import Engine
 from workers.patience import persist
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult, Loss
 from contract.optim_step import OptimStepRequest
 from contract.sample import SampleRequest, SamplingParams, Sequence
+from workers.engine.adapter import Adapter
+from workers.engine.core import ServedModel
 from workers.engine.engine import Engine
 
 Tokens = ListOf[int] | np.ndarray
@@ -30,15 +32,15 @@ def packed(
 ) -> ForwardBackwardRequest:
     """From (tokens, targets) per sample; per-sample lists in `arrays` are packed, flags passed on."""
     lengths = [len(tokens) for tokens, _ in samples]
-    flags = {name: arrays.pop(name) for name in ("forward_only", "return_logprobs") if name in arrays}
+    rest: dict[str, Any] = {name: arrays.pop(name) for name in ("forward_only", "return_logprobs") if name in arrays}
+    rest |= {f"{name}_T": _joined(parts, np.float32) for name, parts in arrays.items()}
     return ForwardBackwardRequest(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         tokens_T=_joined([tokens for tokens, _ in samples], np.int32),
         targets_T=_joined([targets for _, targets in samples], np.int32),
         weights_T=_joined(weights or [[1.0] * length for length in lengths], np.float32),
         loss=loss or CrossEntropy(),
-        **{f"{name}_T": _joined(parts, np.float32) for name, parts in arrays.items()},
-        **flags,
+        **rest,
     )
 
 
@@ -58,6 +60,15 @@ def logprobs_of(engine: Engine, samples: ListOf[tuple[Tokens, Tokens]], session:
 
 def optim_step(engine: Engine, session: str = "s", **settings: float) -> dict[str, float]:
     return engine.optim_step(session, OptimStepRequest(**settings)).result().metrics
+
+
+def adapter_of(engine: Engine, session: str = "s") -> Adapter:
+    """The session's weights and gradients, to be compared."""
+    return engine._core._residents[session].adapter
+
+
+def model_of(engine: Engine, session: str = "s") -> ServedModel:
+    return engine._core._residents[session].model
 
 
 def random_tokens(seed: int, length: int, vocabulary: int = 256) -> np.ndarray:

@@ -1,10 +1,11 @@
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from tests.tiny_model import make_tiny_model
 
 from contract.session import LoraConfig
+from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 
@@ -21,8 +22,8 @@ def start_engine() -> Iterator[StartEngine]:
     """Starts engines on the CPU that are closed at the end; settings override small defaults."""
     engines = []
 
-    def start(**settings: object) -> Engine:
-        engine = Engine(EngineConfig(**{"device": "cpu", "torch_threads": 1} | settings))
+    def start(**settings: Any) -> Engine:
+        engine = Engine(EngineConfig(device="cpu", torch_threads=1, **settings))
         engine.start()
         engines.append(engine)
         return engine

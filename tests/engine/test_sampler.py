@@ -27,7 +27,14 @@ def softmax(values: list[float]) -> np.ndarray:
 
 @pytest.mark.parametrize(
     "params",
-    [{"top_k": 2}, {"temperature": 0.0}, {"temperature": 1e-4}, {"temperature": 1e-45}, {"top_p": 0.1}, {"temperature": 0.5}],
+    [
+        {"top_k": 2},
+        {"temperature": 0.0},
+        {"temperature": 1e-4},
+        {"temperature": 1e-45},
+        {"top_p": 0.1},
+        {"temperature": 0.5},
+    ],
 )
 def test_a_logprob_is_raw_and_over_the_full_vocabulary_whatever_chose_the_token(params: dict[str, float]) -> None:
     tokens, logprobs = draw(torch.tensor([LOGITS]), [SamplingParams(**params)], [0.1])  # type: ignore[arg-type]

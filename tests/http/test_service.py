@@ -43,7 +43,7 @@ def test_the_documentation_is_served_whole_by_this_server(api: Api) -> None:
     assert page.mimetype == "text/html"
     assert "http" not in page.text.replace('charset="utf-8"', "")
     assert "default-src 'none'" in page.headers["Content-Security-Policy"]
-    assert api.client.get("/static/rapidoc-min.js").status_code == 200
+    assert api.client.get("/static/lib/rapidoc-min.js").status_code == 200
 
 
 def test_redis_away_is_a_503_to_be_retried(settings: Settings, tmp_path: Path) -> None:

@@ -34,7 +34,8 @@ class Up:
         with log.open("w") as output:
             self._popen = subprocess.Popen([*STACK, "up"], cwd=ROOT, env=given, stdout=output, stderr=output)
         self.pid = self._popen.pid
-        eventually(lambda: "ready: http" in self.log, self.describe)
+        eventually(lambda: "ready: http" in self.log or self._popen.poll() is not None, self.describe)
+        assert self._popen.poll() is None, self.describe()
         self.children = psutil.Process(self.pid).children(recursive=True)
 
     @property

@@ -30,7 +30,9 @@ def optim_step(adapter: Adapter, request: OptimStepRequest) -> OptimStepResult:
     metrics = {"grad_norm": _norm(gradients), "update_norm": _norm(weights - adapter.weights)}
     if not all(bool(vector.isfinite().all()) for vector in (gradients, exp_avg, exp_avg_sq, weights)):
         adapter.clear_gradients()
-        raise non_finite("The gradients or the step are not finite; the gradients were cleared. Lower the learning rate.")
+        raise non_finite(
+            "The gradients or the step are not finite; the gradients were cleared. Lower the learning rate."
+        )
     adapter.weights.copy_(weights)
     adapter.exp_avg, adapter.exp_avg_sq, adapter.step = exp_avg, exp_avg_sq, step
     adapter.clear_gradients()

@@ -17,6 +17,8 @@ from workers.engine.lora import Route, Routing, attach
 # Their angles depend on the longest sequence of the batch, so a neighbour would change a result.
 BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 
+NO_PLAIN_HEAD = "its logits are not a plain linear head"
+
 
 class BaseModel:
     """Loads and checks the model; runs its layers (without the head) under the adapters of a batch.
@@ -81,7 +83,7 @@ class BaseModel:
         tokens_BT = (torch.arange(24, device=self.device) * 7 % self.vocab_size).view(2, 12)
         theirs_BTV = self._model(input_ids=tokens_BT, use_cache=False).logits
         hidden_BTD = self.hidden(tokens_BT, [])
-        _refuse_unless_close(linear(hidden_BTD, self.head_VD), theirs_BTV, "its logits are not a plain linear head")
+        _refuse_unless_close(linear(hidden_BTD, self.head_VD), theirs_BTV, NO_PLAIN_HEAD)
         cache, positions_BT = KvCache(), torch.arange(12, device=self.device).expand(2, -1)
         parts = [slice(0, 5), slice(5, 11), slice(11, 12)]
         ours = [self.extend(tokens_BT[:, p], positions_BT[:, p], cache, 0, p.stop, []) for p in parts]
@@ -91,22 +93,27 @@ class BaseModel:
 
 def _load(directory: Path, device: torch.device, dtype: torch.dtype) -> Any:
     try:
-        config = AutoConfig.from_pretrained(directory)
-        rope = (getattr(config, "rope_parameters", None) or {}).get("rope_type")
-        if rope in BATCH_DEPENDENT_ROPE:
-            raise ValueError(f"rope type {rope} makes a result depend on its neighbours in the batch")
+        _refuse_batch_dependent_rope(AutoConfig.from_pretrained(directory, local_files_only=True))
         model = AutoModelForCausalLM.from_pretrained(
             directory, dtype=dtype, attn_implementation="sdpa", use_safetensors=True, local_files_only=True
         )
     except OSError as error:
-        raise ValueError(f"the directory holds no complete model: {error}") from error
+        raise ValueError("its directory holds no complete model in safetensors") from error
     return model.to(device).eval().requires_grad_(False)
+
+
+def _refuse_batch_dependent_rope(config: Any) -> None:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    by_layer_type = [part for part in parameters.values() if isinstance(part, dict)]
+    for part in by_layer_type or [parameters]:
+        if part.get("rope_type") in BATCH_DEPENDENT_ROPE:
+            raise ValueError(f"rope type {part['rope_type']} makes a result depend on its neighbours in the batch")
 
 
 def _plain_head(model: Any) -> Tensor:
     head = model.get_output_embeddings()
-    if not isinstance(head, nn.Linear) or head.bias is not None:
-        raise ValueError("its logits are not a plain linear head")
+    if not isinstance(head, nn.Linear) or getattr(head, "bias", None) is not None:
+        raise ValueError(NO_PLAIN_HEAD)
     return head.weight
 
 
@@ -130,4 +137,4 @@ def _refuse_unless_close(ours: Tensor, theirs: Tensor, reason: str) -> None:
     tolerance = 1e-3 if ours.dtype is torch.float32 else 5e-2
     scale = theirs.float().abs().max().clamp(min=1e-3)
     if not (ours.float() - theirs.float()).abs().max() <= tolerance * scale:
-        raise ValueError(f"the model is not supported: {reason}")
+        raise ValueError(reason)

@@ -33,7 +33,9 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
         if device.type not in ("cpu", "cuda"):
             raise ValueError(f"device {self.device!r} is not supported; use auto, cpu, cuda or cuda:N")
         if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
-            raise ValueError(f"device {self.device!r} does not exist here: {torch.cuda.device_count()} CUDA devices seen")
+            raise ValueError(
+                f"device {self.device!r} does not exist here: {torch.cuda.device_count()} CUDA devices seen"
+            )
         return device
 
     @property

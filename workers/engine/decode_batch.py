@@ -47,7 +47,7 @@ class DecodeBatch:
         before = len(self._running)
         self._running += newcomers
         hiddens = [self._decode(self._running[:before])] if before else []
-        hiddens += [sequence.prompt.hidden_D[None] for sequence in newcomers]
+        hiddens += [sequence.prompt.last_hidden_1D for sequence in newcomers]
         if hiddens:
             self._postprocess(self._base.logits(torch.cat(hiddens)))
         if not self._running:
@@ -57,6 +57,7 @@ class DecodeBatch:
     def fail(self, error: Exception) -> None:
         """All requests in flight fail: the pass that they shared did."""
         self.abandon(lambda _: True, error)
+        self._cache.clear()
 
     def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
         """Ends the requests that are meant, running and waiting."""
@@ -105,7 +106,9 @@ class DecodeBatch:
         uniforms = [sequence.next_uniform() for sequence in self._running]
         tokens_B, logprobs_B = draw(logits_BV, [sequence.params for sequence in self._running], uniforms)
         tokens, logprobs = tokens_B.tolist(), logprobs_B.tolist()
-        diverged = {s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)}
+        diverged = {
+            s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)
+        }
         # From the last row down: the row that takes a freed place has been seen already.
         for row in reversed(range(len(tokens))):
             sequence = self._running[row]

@@ -56,7 +56,9 @@ class Engine:
 
     def create_adapter(self, session_id: str, model_dir: Path, lora: LoraConfig, seed: int) -> "Future[None]":
         """Loads the base model on first use. A session that is here already starts again from its seed."""
-        return self._submit(partial(self._core.create_adapter, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed))
+        return self._submit(
+            partial(self._core.create_adapter, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed)
+        )
 
     def drop_adapter(self, session_id: str) -> "Future[None]":
         """Frees the session's memory and fails what it has in flight; no matter if there is no such session."""

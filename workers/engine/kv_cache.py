@@ -53,7 +53,9 @@ class KvCache(Cache):
         self._slice = slice(first_row, rows)
         self._positions_BQ, self._read_length = positions_BQ, length
 
-    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: object, **__: object
+    ) -> tuple[Tensor, Tensor]:
         """Writes [B, heads, Q, head size] where `place` said; the rows' keys and values up to its length."""
         layer = self._kv.setdefault(layer_idx, KvLayer())
         new = (key_states, value_states)

@@ -46,7 +46,10 @@ class PackedCall:
         tokens_BT = np.zeros((len(samples), lengths.max()), np.int64)
         tokens_BT[rows_N, columns_N] = self._tokens_T[index_N]
         wanted_N = self.wanted_T[index_N]
-        moved = [torch.from_numpy(part).to(device) for part in (tokens_BT, *(a[wanted_N] for a in (rows_N, columns_N, index_N)))]
+        moved = [
+            torch.from_numpy(part).to(device)
+            for part in (tokens_BT, *(a[wanted_N] for a in (rows_N, columns_N, index_N)))
+        ]
         return MicroBatch(samples, lengths.tolist(), *moved)
 
 

@@ -48,4 +48,5 @@ def _run(base: BaseModel, cache: KvCache, leaders: list[GrowingSequence], first_
         hidden_PQD = base.extend(tokens_PT[:, start:stop], positions_PT[:, start:stop], cache, first_row, stop, routes)
         for row, prompt in enumerate(prompts):
             if start < len(prompt.tokens) <= stop:
-                prompt.hidden_D = hidden_PQD[row, len(prompt.tokens) - 1 - start].clone()
+                last = len(prompt.tokens) - 1 - start
+                prompt.last_hidden_1D = hidden_PQD[row, last : last + 1].clone()

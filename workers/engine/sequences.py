@@ -14,11 +14,12 @@ from workers.engine.stopping import StopStrings
 
 
 class Prompt:
-    """Tokens int32 [T]; `hidden_D` is the last position's hidden state once they have been run."""
+    """Tokens int32 [T]; once they have been run, the hidden state of the last, [1, D]."""
+
+    last_hidden_1D: Tensor
 
     def __init__(self, tokens: np.ndarray) -> None:
         self.tokens = tokens
-        self.hidden_D: Tensor | None = None
 
 
 class GrowingSequence:

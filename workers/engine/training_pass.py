@@ -105,7 +105,9 @@ class TrainingPass:
         )
         tensors_finite = all(bool(part.isfinite().all()) for part in (self._logprobs_T, self._gradients))
         if not tensors_finite or not all(map(math.isfinite, [loss, *metrics.values()])):
-            raise non_finite("The loss or its gradients are not finite: nothing was added. Check logprobs and advantages.")
+            raise non_finite(
+                "The loss or its gradients are not finite: nothing was added. Check logprobs and advantages."
+            )
         if not self._request.forward_only:
             self._adapter.accumulate(self._gradients)
         logprobs_T = self._logprobs_T.cpu().numpy() if self._request.return_logprobs else None

@@ -1,7 +1,6 @@
 """Which function a request's loss is, and what is reported of it."""
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
