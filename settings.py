@@ -28,7 +28,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dtype: str = "float32"
     torch_threads: int = 0
     horizon: int = 1024
-    micro_batch_tokens: int = 4096
+    micro_batch_tokens: int = 2048
     max_batch_sequences: int = 64
 
     # Workers
