@@ -33,9 +33,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     # Workers
     worker_threads: int = 128
-    heartbeat_interval: float = 2.0
-    heartbeat_timeout: float = 20.0
+    heartbeat_interval: float = 1.0
+    heartbeat_timeout: float = 8.0
     redispatch_after: float = 10.0
+    most_attempts: int = 5
+    snapshot_steps: int = 10
+    snapshot_seconds: float = 60.0
 
     # Requests
     max_body_bytes: int = Limits().max_body_bytes

@@ -3,7 +3,7 @@
 import msgspec
 
 from contract.codec import decode, encode
-from contract.operation import Operation, OperationError, OperationKind
+from contract.operation import ErrorCode, Operation, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
 from contract.session import SessionSpec
 from store import keys
@@ -14,12 +14,16 @@ from store.transitions import Move
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """The right to run one operation. `fence` is refused once anything has moved the operation on."""
+    """The right to run one operation. `fence` is refused once anything has moved the operation on.
+
+    `epoch` counts the workers that have held the session: an adapter of another epoch is not this one.
+    """
 
     operation_id: str
     session_id: str
     kind: OperationKind
     seq: int
+    epoch: int
     spec: SessionSpec
     request: bytes
     fence: str
@@ -38,12 +42,13 @@ class Claims:
         reply = self._context.scripts.run("claim", operation_id, worker_id, fence)
         if not reply:
             return None
-        session_id, kind, seq, stored, spec = reply
+        session_id, kind, seq, stored, spec, epoch = reply
         return Claim(
             operation_id=operation_id,
             session_id=session_id.decode(),
             kind=OperationKind(kind.decode()),
             seq=int(seq),
+            epoch=int(epoch),
             spec=decode(spec, SessionSpec),
             request=self._context.payloads.get(stored) if stored else b"",
             fence=fence,
@@ -60,9 +65,10 @@ class Claims:
         elif outcome is not None:
             stored = self._context.payloads.put(f"results/{claim.operation_id}/{claim.fence}", encode(outcome))
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
+        replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""
         most_samples = self._context.settings.max_running_samples
         reply = self._context.scripts.run(
-            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, most_samples
+            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, replay, most_samples
         )
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)
@@ -98,3 +104,10 @@ class Claims:
                 redis.zadd(keys.DUE, {operation_id: now}, xx=True)
         self._context.publish(overdue)
         return len(overdue)
+
+
+def _changed_the_adapter(kind: OperationKind, outcome: msgspec.Struct | OperationError | None) -> bool:
+    """What completed, and a step that failed as not finite: it cleared the gradients."""
+    if isinstance(outcome, OperationError):
+        return kind is OperationKind.OPTIM_STEP and outcome.code is ErrorCode.NON_FINITE
+    return kind in (OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP)

@@ -1,8 +1,8 @@
-"""What time does: sessions of lost workers end, idle ones stop, old results and sessions go."""
+"""What time does: sessions of lost workers move, idle ones stop, old results and sessions go."""
 
 import logging
 
-from contract.session import SessionStatus
+from contract.session import Session, SessionStatus
 from settings import DAY
 from store import keys
 from store.context import Context
@@ -12,7 +12,6 @@ from store.workers import Workers
 
 log = logging.getLogger(__name__)
 
-LOST = "the worker that held this session is gone, and its adapter with it; create the session again"
 IDLE = "stopped because it was idle for longer than the server allows"
 
 
@@ -33,16 +32,22 @@ class Janitor:
         self.remove_old_sessions()
         self.delete_garbage()
 
-    def lose_dead_workers(self) -> None:
-        for worker_id in self._workers.lost():
-            self.lose_worker(worker_id)
+    def move_sessions_of(self, lost: list[str]) -> None:
+        """Gives what these workers held to live ones; the workers are forgotten once they hold nothing."""
+        for worker_id in lost:
+            sessions = self._sessions.find(self._workers.sessions(worker_id))
+            moved = [self._move(session, worker_id) for session in sessions if session]
+            if all(moved):
+                self._workers.forget(worker_id)
 
-    def lose_worker(self, worker_id: str) -> None:
-        """Ends what the worker held: its operations FAILED, its sessions in ERROR with the reason."""
-        for session_id in self._workers.sessions(worker_id):
-            if self._sessions.lose(session_id, worker_id, LOST):
-                log.warning("session %s is lost with worker %s", session_id, worker_id)
-        self._workers.forget(worker_id)
+    def _move(self, session: Session, lost: str) -> bool:
+        """Whether the session is not with the lost worker any more."""
+        new = self._workers.place(session.spec.base_model.name)
+        if new is None:
+            return False
+        if self._sessions.move(session.id, lost, new):
+            log.warning("session %s moved from worker %s, which is gone, to %s", session.id, lost, new)
+        return True
 
     def stop_idle_sessions(self) -> None:
         if not self._settings.idle_timeout:

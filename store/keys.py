@@ -1,15 +1,17 @@
 """The key table: every Redis key, what it holds, and who may spell it (this file alone).
 
 key                       type   holds
-session:{id}              hash   spec, status, step, created_at, updated_at, worker, reason, next_seq
+session:{id}              hash   spec, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
+                                 snapshot (an object's path), covered (the last seq that it covers)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for, by seq
 session:{id}:results      zset   operations whose result is kept, by ended_at
+session:{id}:replay       zset   finished operations that the snapshot does not cover, by seq
 session:{id}:answers      set    answer keys that live as long as the session
 sessions                  zset   every session, by created_at
 sessions:{STATUS}         zset   the same, those of one status
 sessions:ended            zset   ended sessions, by the time they ended
-operation:{id}            hash   session, kind, seq, state, times, claim, request, result, error
+operation:{id}            hash   session, kind, seq, state, times, attempts, claim, request, result, error
 due                       zset   operations that wait for a worker, by the time they were dispatched
 workers                   zset   live workers, by last heartbeat
 worker:{id}               string what the worker serves (msgpack)
@@ -50,6 +52,10 @@ def results(session_id: str) -> str:
     return session(session_id) + ":results"
 
 
+def replay(session_id: str) -> str:
+    return session(session_id) + ":replay"
+
+
 def answers(session_id: str) -> str:
     return session(session_id) + ":answers"
 
@@ -76,7 +82,7 @@ def answer(scope: str, key: str) -> str:
 
 def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
-    families = (session, lane, operations, results, answers, sessions_with, operation, worker, worker_sessions)
+    families = (session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions)
     functions = []
     for family in families:
         before, after = family("\0").split("\0")

@@ -61,9 +61,18 @@ class Sessions:
         self._context.publish(reply[1])
         return self.get(session_id)
 
-    def lose(self, session_id: str, worker_id: str, reason: str) -> bool:
-        """Ends a session whose worker is gone; False when another worker holds it, or it has ended."""
-        return bool(self._context.scripts.run("lose_session", session_id, worker_id, reason))
+    def move(self, session_id: str, lost: str, new: str) -> bool:
+        """Gives the session of a worker that is gone to another, and dispatches there what it was running.
+
+        False when another worker holds it already, or it has ended.
+        """
+        settings = self._context.settings
+        limits = (settings.most_attempts, settings.max_running_samples)
+        reply = self._context.scripts.run("move_session", session_id, lost, new, *limits)
+        if reply[0] == b"refused":
+            return False
+        self._context.publish(reply[1])
+        return True
 
     def remove(self, session_id: str, answers_live: float) -> bool:
         """Removes an ended session whole; its Idempotency-Keys live on for `answers_live` seconds."""

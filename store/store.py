@@ -17,6 +17,7 @@ from store.operations import Operations
 from store.payloads import Payloads
 from store.scripts import Scripts
 from store.sessions import Sessions
+from store.snapshots import Snapshots
 from store.workers import Workers
 
 
@@ -31,6 +32,7 @@ class Store:
         self._notices = Notices(redis)
         self.operations = Operations(context, self._notices)
         self.claims = Claims(context)
+        self.snapshots = Snapshots(context, objects)
         self.workers = Workers(context)
         self.answers = Answers(context)
         self.janitor = Janitor(context, self.sessions, self.workers, objects)

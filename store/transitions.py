@@ -25,14 +25,14 @@ class OperationState(StrEnum):
 
 class Move(StrEnum):
     """RELEASE: its turn has come. CLAIM: a worker begins. COMPLETE, FAIL: its worker ends it.
-    ABANDON: it ends without having begun. ORPHAN: its worker is gone."""
+    ABANDON: it ends without having begun. REQUEUE: its worker is gone, and another runs it again."""
 
     RELEASE = "release"
     CLAIM = "claim"
     COMPLETE = "complete"
     FAIL = "fail"
     ABANDON = "abandon"
-    ORPHAN = "orphan"
+    REQUEUE = "requeue"
 
 
 _S = OperationState
@@ -43,7 +43,7 @@ MOVES: dict[Move, tuple[frozenset[OperationState], OperationState]] = {
     Move.COMPLETE: (frozenset({_S.RUNNING}), _S.COMPLETED),
     Move.FAIL: (frozenset({_S.RUNNING}), _S.FAILED),
     Move.ABANDON: (frozenset({_S.WAITING, _S.READY}), _S.FAILED),
-    Move.ORPHAN: (frozenset({_S.WAITING, _S.READY, _S.RUNNING}), _S.FAILED),
+    Move.REQUEUE: (frozenset({_S.RUNNING}), _S.READY),
 }
 
 

@@ -7,6 +7,9 @@ from contract.model import ModelCard
 from store import keys
 from store.context import Context
 
+# The heartbeat of a worker that has left.
+LEFT = 0.0
+
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker says of itself with each heartbeat."""
@@ -65,6 +68,14 @@ class Workers:
         """The ids of those whose heartbeat is older than the timeout."""
         ids = self._context.redis.zrangebyscore(keys.WORKERS, "-inf", f"({self._oldest_live_beat()}")
         return [id.decode() for id in ids]
+
+    def leave(self, worker_id: str) -> None:
+        """Says that a worker is gone for good, so that nobody waits for its heartbeat."""
+        self._context.redis.zadd(keys.WORKERS, {worker_id: LEFT})
+
+    def left(self) -> list[str]:
+        """The ids of those that said so and still hold something."""
+        return [id.decode() for id in self._context.redis.zrangebyscore(keys.WORKERS, LEFT, LEFT)]
 
     def place(self, base_model: str) -> str | None:
         """The live worker with the fewest sessions among those that serve the model; for a model

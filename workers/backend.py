@@ -1,6 +1,7 @@
 """Celery's Redis result backend, with the store's atomic finish as its store step."""
 
 import logging
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -29,8 +30,10 @@ class Outcome:
     """What a task returns. Celery renders a task's return value for its log, which would be slow
     and unreadable for a result of a million tokens."""
 
-    def __init__(self, value: msgspec.Struct | None) -> None:
+    def __init__(self, value: msgspec.Struct | None, then: Callable[[], None] | None = None) -> None:
+        """`then` is called once the operation has ended with this value."""
         self.value = value
+        self.then = then
 
     def __repr__(self) -> str:
         return type(self.value).__name__
@@ -54,6 +57,8 @@ class OperationBackend(RedisBackend):
             log.warning("operation %s was taken away from this worker; its result is dropped", task_id)
         else:
             ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"
+            if not error and result.then:
+                result.then()
             log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended)
         return result
 

@@ -19,7 +19,7 @@ class Heartbeat:
         self._runtime = runtime
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
-        self._last_beat = float("-inf")
+        self._connected_since: float | None = None
         self._last_sweep = time.monotonic()
 
     def start(self) -> None:
@@ -43,19 +43,24 @@ class Heartbeat:
         try:
             self._beat()
         except Unavailable as error:
+            self._connected_since = None
             log.warning("no heartbeat: Redis is away (%s)", error)
 
     def _beat(self) -> None:
         store, worker_id = self._runtime.store, self._runtime.worker_id
         store.workers.beat(worker_id, self._runtime.announcement())
-        self._runtime.release_lost()
+        self._runtime.residency.release_all_but(store.workers.sessions(worker_id))
         store.claims.publish_overdue(worker_id)
-        # Only who has been connected all along may say that others are lost: after an outage
-        # every heartbeat looks old.
-        connected = time.monotonic() - self._last_beat < self._runtime.settings.heartbeat_timeout / 2
-        self._last_beat = time.monotonic()
-        if connected:
-            store.janitor.lose_dead_workers()
+        store.janitor.move_sessions_of(store.workers.left())
+        if self._has_been_connected():
+            store.janitor.move_sessions_of(store.workers.lost())
         if time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
             store.janitor.sweep()
             self._last_sweep = time.monotonic()
+
+    def _has_been_connected(self) -> bool:
+        """Whether this worker has beaten without a gap for a whole timeout. Only then may it say that others
+        are lost: after an outage every heartbeat looks old."""
+        if self._connected_since is None:
+            self._connected_since = time.monotonic()
+        return time.monotonic() - self._connected_since > self._runtime.settings.heartbeat_timeout

@@ -3,19 +3,18 @@
 import os
 import secrets
 import socket
-from hashlib import blake2b
 from pathlib import Path
 
-from contract.operation import ErrorCode, OperationFailedError
 from models import bundled
 from models.catalog import Catalog
 from settings import Settings
-from store.claims import Claim
 from store.store import open_store
 from store.workers import Announcement
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.patience import persist
+from workers.residency import Residency
+from workers.snapshot_writer import SnapshotWriter
 
 
 class Runtime:
@@ -31,7 +30,8 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
-        self.held: set[str] = set()
+        self.residency = Residency(self.store, self.engine, self.catalog)
+        self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
 
     def start(self) -> None:
         """Waits for Redis. Raises ValueError when it may throw operations away."""
@@ -44,34 +44,13 @@ class Runtime:
         self.engine.start()
 
     def close(self) -> None:
-        """Ends what this process holds, now rather than when its heartbeat is missed."""
+        """Lets others take over what this process holds, now rather than when its heartbeat is missed."""
         self.engine.close()
-        self.store.janitor.lose_worker(self.worker_id)
+        self.snapshots.close()
+        self.store.workers.leave(self.worker_id)
 
     def announcement(self) -> Announcement:
         return Announcement(host=self.host, pid=os.getpid(), device=self.device, models=self.catalog.cards())
-
-    def hold(self, claim: Claim) -> None:
-        """Loads the base model if need be and gives the session its adapter."""
-        name = claim.spec.base_model.name
-        try:
-            directory = self.catalog.directory(name)
-            self.engine.create_adapter(claim.session_id, directory, claim.spec.lora, claim.spec.seed).result()
-        except (ValueError, OSError) as error:
-            message = f"the base model {name} could not be loaded: {error}"
-            raise OperationFailedError(ErrorCode.INVALID_INPUT, message) from error
-        self.held.add(claim.session_id)
-
-    def release(self, session_id: str) -> None:
-        """Frees the session's adapter; releasing it twice is releasing it once."""
-        self.engine.drop_adapter(session_id).result()
-        self.held.discard(session_id)
-
-    def release_lost(self) -> None:
-        """Frees the adapters of sessions that the store says are not held here any more."""
-        held = self.held.copy()
-        for session_id in held - self.store.workers.sessions(self.worker_id):
-            self.release(session_id)
 
 
 def model_folders(settings: Settings) -> list[Path]:
@@ -82,9 +61,3 @@ def model_folders(settings: Settings) -> list[Path]:
 
 def engine_config(settings: Settings) -> EngineConfig:
     return EngineConfig(**{name: getattr(settings, name) for name in EngineConfig.__struct_fields__})
-
-
-def call_seed(claim: Claim) -> int:
-    """The seed of an operation's dropout masks: the same whenever the operation is run."""
-    digest = blake2b(f"{claim.spec.seed}/{claim.seq}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1

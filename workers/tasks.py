@@ -7,23 +7,23 @@ operation, hands the work to the engine and waits; the result backend finishes i
 from collections.abc import Callable
 from uuid import uuid4
 
-import msgspec
 from celery import Task
 from celery.exceptions import Ignore
 
 from contract.codec import decode
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult
+from contract.optim_step import OptimStepRequest
+from contract.sample import SampleRequest
 from store.claims import Claim
 from workers.backend import Outcome
 from workers.celery_app import app
 from workers.patience import persist
 from workers.process import current
-from workers.runtime import Runtime, call_seed
+from workers.residency import call_seed
+from workers.runtime import Runtime
 
-Run = Callable[[Runtime, Claim], msgspec.Struct | None]
+Run = Callable[[Runtime, Claim], Outcome]
 
 
 def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
@@ -40,7 +40,7 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
                 # A duplicate of a message, or one that came too late: there is nothing to do.
                 raise Ignore
             self.request.claim = claim
-            return Outcome(run(runtime, claim))
+            return run(runtime, claim)
 
         return app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
 
@@ -48,26 +48,32 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
 
 
 @operation_task(OperationKind.CREATE_SESSION)
-def create_session(runtime: Runtime, claim: Claim) -> None:
-    runtime.hold(claim)
+def create_session(runtime: Runtime, claim: Claim) -> Outcome:
+    runtime.residency.ensure(claim)
+    return Outcome(None)
 
 
 @operation_task(OperationKind.SAMPLE)
-def sample(runtime: Runtime, claim: Claim) -> SampleResult:
-    return runtime.engine.sample(claim.session_id, decode(claim.request, SampleRequest)).result()
+def sample(runtime: Runtime, claim: Claim) -> Outcome:
+    runtime.residency.ensure(claim)
+    return Outcome(runtime.engine.sample(claim.session_id, decode(claim.request, SampleRequest)).result())
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD)
-def forward_backward(runtime: Runtime, claim: Claim) -> ForwardBackwardResult:
-    request = decode(claim.request, ForwardBackwardRequest)
-    return runtime.engine.forward_backward(claim.session_id, request, call_seed(claim)).result()
+def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
+    runtime.residency.ensure(claim)
+    request, seed = decode(claim.request, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
+    return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
 
 
 @operation_task(OperationKind.OPTIM_STEP)
-def optim_step(runtime: Runtime, claim: Claim) -> OptimStepResult:
-    return runtime.engine.optim_step(claim.session_id, decode(claim.request, OptimStepRequest)).result()
+def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
+    runtime.residency.ensure(claim)
+    result = runtime.engine.optim_step(claim.session_id, decode(claim.request, OptimStepRequest)).result()
+    return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.STOP_SESSION)
-def stop_session(runtime: Runtime, claim: Claim) -> None:
-    runtime.release(claim.session_id)
+def stop_session(runtime: Runtime, claim: Claim) -> Outcome:
+    runtime.residency.release(claim.session_id)
+    return Outcome(None)

@@ -6,9 +6,11 @@ if not session then return false end
 if redis.call('HGET', keys.session(session), 'worker') ~= worker then return false end
 if move(id, 'claim') then
   redis.call('HSET', keys.operation(id), 'claim', claim, 'started_at', now())
+  redis.call('HINCRBY', keys.operation(id), 'attempts', 1)
   redis.call('ZREM', keys.due, id)
 elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
   return false
 end
 local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request')
-return {session, record[1], record[2], record[3] or '', redis.call('HGET', keys.session(session), 'spec')}
+local held = redis.call('HMGET', keys.session(session), 'spec', 'epoch')
+return {session, record[1], record[2], record[3] or '', held[1], held[2]}

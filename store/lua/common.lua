@@ -36,12 +36,15 @@ local function discard(payload)
   if payload and payload:sub(1, 1) == '>' then redis.call('SADD', keys.garbage, payload:sub(2)) end
 end
 
+local function drop_request(id)
+  discard(redis.call('HGET', keys.operation(id), 'request'))
+  redis.call('HDEL', keys.operation(id), 'request')
+end
+
 -- What every end of an operation has in common, once it has been moved.
 local function ended(id, session, at)
-  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'request')
-  discard(record[3])
+  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state')
   redis.call('HSET', keys.operation(id), 'ended_at', at)
-  redis.call('HDEL', keys.operation(id), 'request')
   redis.call('ZREM', keys.lane(session), id)
   redis.call('ZREM', keys.due, id)
   redis.call('HINCRBY', keys.counters, record[1] .. ':' .. record[2], 1)
@@ -53,6 +56,7 @@ local function ended(id, session, at)
 end
 
 local function failed(id, session, at, code, message)
+  drop_request(id)
   redis.call('HSET', keys.operation(id), 'error_code', code, 'error_message', message)
   ended(id, session, at)
 end
@@ -66,10 +70,22 @@ local function set_status(session, status, at, reason)
   if reason ~= '' then redis.call('HSET', key, 'reason', reason) end
 end
 
+-- Drops the requests of finished operations up to `seq`: a snapshot covers them, or nobody needs them any more.
+local function forget_replay(session, seq)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys.replay(session), '-inf', seq)) do drop_request(id) end
+  redis.call('ZREMRANGEBYSCORE', keys.replay(session), '-inf', seq)
+end
+
 -- Ends a session, and with it every operation of its lane that `name` may move.
 local function end_session(session, status, at, reason, name, code, message)
   set_status(session, status, at, reason)
   redis.call('ZADD', keys.sessions_ended, at, session)
+  forget_replay(session, '+inf')
+  local snapshot = redis.call('HGET', keys.session(session), 'snapshot')
+  if snapshot then
+    redis.call('SADD', keys.garbage, snapshot)
+    redis.call('HDEL', keys.session(session), 'snapshot')
+  end
   redis.call('SREM', keys.worker_sessions(redis.call('HGET', keys.session(session), 'worker')), session)
   for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
     if move(id, name) then failed(id, session, at, code, message) end

@@ -6,7 +6,7 @@ local first = known(answer_key, digest)
 if first then return first end
 local at = now()
 redis.call('HSET', keys.session(session), 'spec', spec, 'status', 'CREATING', 'step', 0,
-  'created_at', at, 'updated_at', at, 'worker', worker, 'next_seq', 0)
+  'created_at', at, 'updated_at', at, 'worker', worker, 'epoch', 1, 'next_seq', 0)
 redis.call('ZADD', keys.sessions, at, session)
 redis.call('ZADD', keys.sessions_with('CREATING'), at, session)
 redis.call('SADD', keys.worker_sessions(worker), session)

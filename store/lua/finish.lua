@@ -1,7 +1,7 @@
--- operation, claim, 'complete' | 'fail', result, error code, error message, step, most samples at once
+-- operation, claim, 'complete' | 'fail', result, error code, error message, step, replay ('1' or ''), most samples at once
 -- Ends an operation for the one that claimed it: state, result, what it means for the session
 -- and the release of its successors change together or not at all.
-local id, claim, name, result, code, message, step, most_samples = unpack(ARGV)
+local id, claim, name, result, code, message, step, replay, most_samples = unpack(ARGV)
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
 if record[1] ~= claim then return {'refused'} end
 local session, kind = record[2], record[3]
@@ -13,16 +13,19 @@ end
 redis.call('HSET', keys.operation(id), 'finished_by', claim)
 local at = now()
 redis.call('HSET', keys.session(session), 'updated_at', at)
+-- What changed the adapter is kept until a snapshot covers it.
+if replay == '1' then redis.call('ZADD', keys.replay(session), redis.call('HGET', keys.operation(id), 'seq'), id)
+else drop_request(id) end
 if name == 'complete' then
   if result ~= '' then
     redis.call('HSET', keys.operation(id), 'result', result)
     redis.call('ZADD', keys.results(session), at, id)
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
-  ended(id, session, at)
 else
-  failed(id, session, at, code, message)
+  redis.call('HSET', keys.operation(id), 'error_code', code, 'error_message', message)
 end
+ended(id, session, at)
 if kind == 'stop-session' then
   end_session(session, 'STOPPED', at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
 elseif kind == 'create-session' and name == 'fail' then

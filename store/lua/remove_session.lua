@@ -10,7 +10,8 @@ end
 for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
   redis.call('EXPIRE', answer, answers_live)
 end
-redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.answers(session))
+redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
+  keys.answers(session))
 redis.call('ZREM', keys.sessions, session)
 redis.call('ZREM', keys.sessions_with(status), session)
 redis.call('ZREM', keys.sessions_ended, session)

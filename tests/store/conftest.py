@@ -46,6 +46,7 @@ class Bench:
 
     def __init__(self, redis: Redis, settings: Settings) -> None:
         self.redis = redis
+        self.settings = settings
         self.outbox = Outbox()
         self.objects = open_objects("", settings.data_dir)
         self.store = Store(redis, self.objects, self.outbox, settings)  # type: ignore[arg-type]

@@ -55,11 +55,17 @@ def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench:
 def test_a_late_worker_is_refused_and_changes_nothing(bench: Bench) -> None:
     session_id, step = accepted_step(bench)
     late = bench.claim(step)
-    bench.store.janitor.lose_worker(WORKER)
+    bench.beat("worker-2")
+    assert bench.store.sessions.move(session_id, WORKER, "worker-2")
     assert not bench.store.claims.finish(late, OptimStepResult(step=1, metrics={}))
-    operation = bench.store.operations.get(session_id, step)
-    assert operation.status is OperationStatus.FAILED
+    assert bench.claim(step) is None
+    assert bench.store.operations.get(session_id, step).status is OperationStatus.PENDING
     assert bench.store.sessions.get(session_id).step == 0
+    second = bench.claim(step, "worker-2")
+    assert second.epoch == late.epoch + 1
+    assert bench.store.claims.finish(second, OptimStepResult(step=1, metrics={}))
+    assert not bench.store.claims.finish(late, OptimStepResult(step=1, metrics={}))
+    assert bench.store.sessions.get(session_id).step == 1
 
 
 def test_an_overdue_operation_is_published_again_by_its_own_worker(bench: Bench) -> None:

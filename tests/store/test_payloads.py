@@ -53,7 +53,7 @@ def test_a_refused_result_leaves_no_object(bench: Bench, settings: Settings) -> 
     session = bench.running_session()
     operation = bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(SMALL))
     claim = bench.claim(operation.id)
-    bench.store.janitor.lose_worker(WORKER)
+    bench.store.sessions.move(session.id, WORKER, "worker-2")
     assert not bench.store.claims.finish(claim, result(LARGE))
     assert objects(settings) == []
 

@@ -9,7 +9,7 @@ from contract.operation import ErrorCode, OperationError, OperationKind, Operati
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
 from store.errors import NotCancellableError, NotFoundError, SessionNotActiveError
-from store.janitor import IDLE, LOST
+from store.janitor import IDLE
 from store.store import Store
 from tests.store.conftest import SPEC, WORKER, Bench
 
@@ -60,21 +60,6 @@ def test_a_session_whose_creation_fails_ends_in_error_with_the_reason(bench: Ben
     assert bench.store.operations.get(session.id, waiting.id).status is OperationStatus.FAILED
 
 
-def test_what_a_lost_worker_held_ends_with_the_reason_and_its_queue_goes(bench: Bench) -> None:
-    accepted = busy(bench)
-    bench.claim(accepted.running)
-    bench.redis.zadd("celerity:workers", {WORKER: 1.0})
-    bench.store.janitor.lose_dead_workers()
-    session = bench.store.sessions.get(accepted.session_id)
-    assert (session.status, session.reason) == (SessionStatus.ERROR, LOST)
-    for operation_id in (accepted.running, accepted.waiting):
-        error = bench.store.operations.get(accepted.session_id, operation_id).error
-        assert error is not None
-        assert error.code is ErrorCode.INTERNAL_ERROR
-    assert bench.outbox.forgotten == [WORKER]
-    assert bench.store.workers.live() == []
-
-
 def test_lists_are_newest_first_by_page_and_by_status(bench: Bench) -> None:
     sessions = [bench.running_session() for _ in range(3)]
     bench.store.sessions.stop(sessions[1].id)
@@ -99,7 +84,7 @@ def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
 
 
 def with_settings(bench: Bench, **changes: float) -> Store:
-    settings = msgspec.structs.replace(bench.store.sessions._context.settings, **changes)
+    settings = msgspec.structs.replace(bench.settings, **changes)
     return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 

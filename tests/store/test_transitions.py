@@ -16,7 +16,7 @@ S = OperationState
         (Move.COMPLETE, {S.RUNNING}, S.COMPLETED),
         (Move.FAIL, {S.RUNNING}, S.FAILED),
         (Move.ABANDON, {S.WAITING, S.READY}, S.FAILED),
-        (Move.ORPHAN, {S.WAITING, S.READY, S.RUNNING}, S.FAILED),
+        (Move.REQUEUE, {S.RUNNING}, S.READY),
     ],
 )
 def test_each_move_has_its_states(move: Move, before: set[OperationState], after: OperationState) -> None:

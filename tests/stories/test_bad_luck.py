@@ -12,7 +12,7 @@ import redis
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import SESSIONS, Session, sample_body, whole
+from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
 from tests.stories.conftest import SETTINGS
 
 QUICK = {
@@ -20,6 +20,7 @@ QUICK = {
     "CELERITY_HEARTBEAT_INTERVAL": "0.2",
     "CELERITY_HEARTBEAT_TIMEOUT": "3",
     "CELERITY_REDISPATCH_AFTER": "1",
+    "CELERITY_SNAPSHOT_STEPS": "4",
 }
 PATIENCE_SECONDS = 60.0
 
@@ -86,22 +87,36 @@ def test_a_message_that_is_lost_is_sent_again(fragile: Stack, client: httpx.Clie
     broker.close()
 
 
-def test_what_a_killed_worker_held_ends_with_the_reason_and_a_new_worker_serves(
-    fragile: Stack, client: httpx.Client
-) -> None:
-    session = Session(client)
-    session.sample([1], max_tokens=1)
+def trained_session(client: httpx.Client, steps: int) -> tuple[Session, list[dict[str, object]]]:
+    """A session after some steps with dropout, and what it answers to a seeded sample."""
+    session = Session(client, dropout=0.1)
+    for _ in range(steps):
+        session.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
+        session.step(0.05)
+    return session, session.sample([1, 2], 2, max_tokens=6, seed=1)
+
+
+def test_what_a_killed_worker_was_given_is_done_by_the_next(fragile: Stack, client: httpx.Client) -> None:
+    session, _ = trained_session(client, 3)
+    pending = session.submit("forward-backward", train_body([whole([7, 8, 9])], "LOSS_TYPE_CROSS_ENTROPY"))
     os.kill(fragile.processes["worker"].pid, signal.SIGSTOP)
-    stranded = [session.submit("sample", sample_body([1], max_tokens=1)) for _ in range(3)]
+    waiting = [session.submit("optim-step", {}), session.submit("sample", sample_body([1], max_tokens=1))]
     kill(fragile, "worker")
     restart(fragile, "worker")
-    for path in stranded:
-        error = session.error(path)
-        assert error["code"] == "TRAINING_OPERATION_ERROR_CODE_INTERNAL_ERROR"
-        assert "worker" in error["message"]
-    assert session.read()["status"] == "TRAINING_SESSION_STATUS_ERROR"
-    assert "worker" in session.read()["reason"]
-    assert Session(client).train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")["loss"] > 0
+    assert session.result(pending)["loss"] > 0
+    assert session.result(waiting[0])["step"] == 4
+    assert session.result(waiting[1])["sequences"]
+    assert session.read()["status"] == "TRAINING_SESSION_STATUS_RUNNING"
+
+
+@pytest.mark.parametrize("steps", [3, 6], ids=["replayed from the start", "from a snapshot and what came after"])
+def test_weights_are_the_same_to_the_last_bit_after_their_worker_was_killed(
+    fragile: Stack, client: httpx.Client, steps: int
+) -> None:
+    session, before = trained_session(client, steps)
+    kill(fragile, "worker")
+    restart(fragile, "worker")
+    assert session.sample([1, 2], 2, max_tokens=6, seed=1) == before
 
 
 def test_a_killed_api_process_is_replaced(fragile: Stack, client: httpx.Client) -> None:
@@ -123,16 +138,16 @@ def answers(client: httpx.Client) -> bool:
         return False
 
 
-def test_after_a_restart_on_the_same_data_sessions_and_ended_operations_are_there(
-    tmp_path: Path, models_dir: Path
-) -> None:
+def test_after_a_restart_on_the_same_data_a_run_goes_on_where_it_was(tmp_path: Path, models_dir: Path) -> None:
     with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
-        session = Session(client)
+        session, before = trained_session(client, 2)
         path = session.submit("sample", sample_body([1, 2, 3], 2, max_tokens=4))
-        before = session.end(path)
-        assert before["status"] == "TRAINING_OPERATION_STATUS_COMPLETED"
+        ended = session.end(path)
+        assert ended["status"] == "TRAINING_OPERATION_STATUS_COMPLETED"
     with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
-        assert client.get(path).json() == before
-        ended = client.get(session.path).json()
-        assert ended["status"] == "TRAINING_SESSION_STATUS_ERROR"
-        assert client.get(SESSIONS).json() == [ended]
+        session.http = client
+        assert client.get(path).json() == ended
+        assert client.get(SESSIONS).json() == [session.read()]
+        assert session.sample([1, 2], 2, max_tokens=6, seed=1) == before
+        session.train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")
+        assert session.step()["step"] == 3

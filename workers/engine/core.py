@@ -14,6 +14,7 @@ from contract.sample import SampleRequest, SampleResult
 from contract.session import LoraConfig
 from workers.engine.adamw import optim_step
 from workers.engine.adapter import Adapter
+from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
@@ -60,14 +61,25 @@ class EngineCore:
         return bool(self._scheduler)
 
     def create_adapter(
-        self, future: "Future[None]", session_id: str, model_dir: Path, lora: LoraConfig, seed: int
+        self,
+        future: "Future[None]",
+        session_id: str,
+        model_dir: Path,
+        lora: LoraConfig,
+        seed: int,
+        state: AdapterState | None,
     ) -> None:
-        """A session that is here already starts again from its seed."""
+        """A session that is here already begins again."""
         self._evict(session_id)
         model = self._model(model_dir)
         adapter = Adapter(model.base.shapes, lora, seed, self._device)
+        if state is not None:
+            state.restore(adapter)
         self._residents[session_id] = Resident(adapter, model)
         future.set_result(None)
+
+    def copy_adapter(self, future: "Future[AdapterState]", session_id: str) -> None:
+        future.set_result(AdapterState.of(self._resident(session_id).adapter))
 
     def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
         self._evict(session_id)

@@ -14,6 +14,7 @@ from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardRes
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult
 from contract.session import LoraConfig
+from workers.engine.adapter_state import AdapterState
 from workers.engine.config import EngineConfig
 from workers.engine.core import EngineCore
 from workers.engine.failures import EngineClosedError, as_failure
@@ -54,11 +55,19 @@ class Engine:
         self._inbox.put(None)
         self._thread.join()
 
-    def create_adapter(self, session_id: str, model_dir: Path, lora: LoraConfig, seed: int) -> "Future[None]":
-        """Loads the base model on first use. A session that is here already starts again from its seed."""
+    def create_adapter(
+        self, session_id: str, model_dir: Path, lora: LoraConfig, seed: int, state: AdapterState | None = None
+    ) -> "Future[None]":
+        """Loads the base model on first use. The adapter begins with `state`, or else from its seed; a session
+        that is here already begins again."""
+        begin = self._core.create_adapter
         return self._submit(
-            partial(self._core.create_adapter, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed)
+            partial(begin, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed, state=state)
         )
+
+    def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
+        """The adapter as it is when the call's turn comes."""
+        return self._submit(partial(self._core.copy_adapter, session_id=session_id))
 
     def drop_adapter(self, session_id: str) -> "Future[None]":
         """Frees the session's memory and fails what it has in flight; no matter if there is no such session."""

@@ -1,0 +1,136 @@
+"""When a worker is gone its sessions move, and nothing that was accepted is lost or done twice."""
+
+import pytest
+
+from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.session import SessionStatus
+from tests.store.conftest import SPEC, WORKER, Bench
+
+SAMPLE, TRAIN, STEP = OperationKind.SAMPLE, OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP
+NEW = "worker-2"
+
+
+def accept(bench: Bench, session_id: str, *kinds: OperationKind) -> list[str]:
+    return [bench.store.operations.accept(session_id, kind, OptimStepRequest()).id for kind in kinds]
+
+
+def kill_worker(bench: Bench) -> None:
+    """Its heartbeat stops, another worker lives, and one that sweeps notices."""
+    bench.beat(NEW)
+    bench.redis.zadd("celerity:workers", {WORKER: 1.0})
+    bench.store.janitor.move_sessions_of(bench.store.workers.lost())
+
+
+def test_what_was_running_and_what_was_sent_goes_to_the_new_worker_in_order(bench: Bench) -> None:
+    session = bench.running_session()
+    running, sent, step = accept(bench, session.id, SAMPLE, SAMPLE, STEP)
+    bench.claim(running)
+    bench.outbox.take()
+    kill_worker(bench)
+    assert [(released.operation_id, released.worker_id) for released in bench.outbox.sent] == [
+        (running, NEW),
+        (sent, NEW),
+    ]
+    assert bench.claim(running, WORKER) is None
+    bench.outbox.take()
+    for operation_id in (running, sent):
+        assert bench.store.claims.finish(bench.claim(operation_id, NEW), None)
+    assert bench.outbox.take() == [step]
+    assert bench.store.workers.sessions(NEW) == {session.id}
+    assert bench.outbox.forgotten == [WORKER]
+
+
+def test_a_session_that_was_being_created_is_created_by_the_new_worker(bench: Bench) -> None:
+    session = bench.store.sessions.create(SPEC, WORKER)
+    (creation,) = bench.outbox.take()
+    bench.claim(creation)
+    kill_worker(bench)
+    assert bench.store.claims.finish(bench.claim(creation, NEW), None)
+    assert bench.store.sessions.get(session.id).status is SessionStatus.RUNNING
+
+
+def test_without_another_worker_the_session_waits_for_one(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    bench.claim(step)
+    bench.redis.zadd("celerity:workers", {WORKER: 1.0})
+    bench.store.janitor.move_sessions_of(bench.store.workers.lost())
+    assert bench.store.sessions.get(session.id).status is SessionStatus.RUNNING
+    bench.beat(NEW)
+    bench.store.janitor.move_sessions_of(bench.store.workers.lost())
+    assert bench.store.claims.finish(bench.claim(step, NEW), OptimStepResult(step=1, metrics={}))
+
+
+def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.beat(NEW)
+    bench.store.workers.leave(WORKER)
+    bench.store.janitor.move_sessions_of(bench.store.workers.left())
+    assert bench.store.sessions.get(session.id).worker_id == NEW
+
+
+def test_an_operation_that_kills_every_worker_fails_and_its_session_goes_on(bench: Bench) -> None:
+    session = bench.running_session()
+    deadly, after = accept(bench, session.id, TRAIN, STEP)
+    worker = WORKER
+    for attempt in range(5):
+        assert bench.claim(deadly, worker) is not None
+        bench.outbox.take()
+        assert bench.store.sessions.move(session.id, worker, f"worker-{attempt + 2}")
+        worker = f"worker-{attempt + 2}"
+    error = bench.store.operations.get(session.id, deadly).error
+    assert error is not None
+    assert error.code is ErrorCode.INTERNAL_ERROR
+    assert "5 times" in error.message
+    assert bench.outbox.take() == [after]
+    assert bench.claim(after, worker) is not None
+
+
+def test_what_changed_the_adapter_is_kept_for_replay_until_a_snapshot_covers_it(bench: Bench) -> None:
+    session = bench.running_session()
+    train, step, sample, spoilt, cleared = accept(bench, session.id, TRAIN, STEP, SAMPLE, TRAIN, STEP)
+    bench.run(train)
+    claim = bench.claim(step)
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    bench.run(sample)
+    bench.run(spoilt, OperationError(ErrorCode.NON_FINITE, "not finite"))
+    bench.run(cleared, OperationError(ErrorCode.NON_FINITE, "not finite"))
+    snapshot, replayed = bench.store.snapshots.load(session.id)
+    assert snapshot is None
+    assert [(operation.kind, operation.seq) for operation in replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
+    assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    snapshot, replayed = bench.store.snapshots.load(session.id)
+    assert snapshot == b"the adapter"
+    assert [(operation.kind, operation.seq) for operation in replayed] == [(STEP, 5)]
+    assert bench.redis.hexists(f"celerity:operation:{train}", "request") == 0
+
+
+def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    late = bench.claim(step)
+    bench.store.sessions.move(session.id, WORKER, NEW)
+    assert not bench.store.snapshots.save(late, WORKER, b"old")
+    new = bench.claim(step, NEW)
+    bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
+    assert bench.store.snapshots.save(new, NEW, b"new")
+    assert not bench.store.snapshots.save(late, NEW, b"old")
+    assert bench.store.snapshots.load(session.id)[0] == b"new"
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    claim = bench.claim(step)
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    bench.outbox.take()
+    if saved:
+        bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    bench.store.janitor.delete_garbage()
+    assert bench.store.snapshots.load(session.id) == (None, [])
+    assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
+    assert bench.store.operations.get(session.id, step).status is OperationStatus.COMPLETED

@@ -1,0 +1,52 @@
+"""Snapshots for recovery: copied between two operations, written in the background."""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+from settings import Settings
+from store.claims import Claim
+from store.store import Store
+from workers.engine.adapter_state import AdapterState
+from workers.engine.engine import Engine
+from workers.patience import persist
+
+
+class SnapshotWriter:
+    """One is due every so many steps, or when the last is so many seconds old."""
+
+    def __init__(self, store: Store, engine: Engine, worker_id: str, settings: Settings) -> None:
+        self._store, self._engine, self._worker_id, self._settings = store, engine, worker_id, settings
+        self._taken: dict[str, tuple[int, float]] = {}
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
+
+    def after_step(self, claim: Claim, step: int) -> Callable[[], None] | None:
+        """Called before a finished step lets the next operation run: copies the adapter if a snapshot is due.
+
+        What it returns is to be called once the step has ended, and returns at once.
+        """
+        if not self._is_due(claim.session_id, step):
+            return None
+        self._taken[claim.session_id] = step, time.monotonic()
+        state = self._engine.copy_adapter(claim.session_id).result()
+        return lambda: self._submit(claim, state)
+
+    def close(self) -> None:
+        """Writes what has been copied."""
+        self._pool.shutdown()
+
+    def _is_due(self, session_id: str, step: int) -> bool:
+        last_step, last_time = self._taken.setdefault(session_id, (step - 1, time.monotonic()))
+        # A step before the last one taken: the session has been elsewhere, or began again.
+        return (
+            step <= last_step
+            or step - last_step >= self._settings.snapshot_steps
+            or time.monotonic() - last_time >= self._settings.snapshot_seconds
+        )
+
+    def _submit(self, claim: Claim, state: AdapterState) -> None:
+        def write() -> None:
+            data = state.to_bytes()
+            persist(lambda: self._store.snapshots.save(claim, self._worker_id, data), "writing a snapshot")
+
+        self._pool.submit(write)
