@@ -27,12 +27,15 @@ class TooManyWaitingError(StoreError):
     """The session's lane is full; `retry_after` is in seconds."""
 
     def __init__(self, limit: int, retry_after: int = 1) -> None:
-        super().__init__(f"{limit} operations of this session are waiting already, the most it may have")
+        super().__init__(f"{limit} operations of this session have not ended yet, the most that it may have")
         self.retry_after = retry_after
 
 
 class KeyReusedError(StoreError):
     """The Idempotency-Key came before with another body."""
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key came before with another body")
 
 
 class NotCancellableError(StoreError):

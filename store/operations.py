@@ -64,12 +64,13 @@ class Operations:
             case b"unknown":
                 return NotFoundError("no such training session")
             case b"inactive":
-                return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations")
+                why = f" ({reply[2].decode()})" if reply[2] else ""
+                return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations{why}")
             case b"full":
                 return TooManyWaitingError(self._context.settings.max_waiting_operations)
             case _:
                 assert reply[0] == b"reused", reply
-                return KeyReusedError("this Idempotency-Key came before with another body")
+                return KeyReusedError()
 
     def get(self, session_id: str, operation_id: str, kind: OperationKind | None = None) -> Operation:
         """The operation, if it is one of this session and (when given) of this kind.

@@ -27,7 +27,7 @@ class Sessions:
             "create_session", session_id, str(uuid4()), encode(spec), worker_id, answer_key, digest
         )
         if reply[0] == b"reused":
-            raise KeyReusedError("this Idempotency-Key came before with another body")
+            raise KeyReusedError
         if reply[0] == b"existing":
             return self.get(reply[1].decode())
         self._context.publish(reply[1])

@@ -37,8 +37,11 @@ def use_our_logging(**_: Any) -> None:
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
     configure_logging(settings.log_level)
-    runtime = open_runtime(settings)
-    runtime.start()
+    try:
+        runtime = open_runtime(settings)
+    except ValueError as error:
+        # Celery would log any other exception and go on as a worker that runs nothing.
+        raise SystemExit(f"celerity: {error}") from error
     instance.hostname = runtime.worker_id
     conf.task_default_queue = runtime.worker_id
     conf.task_queues = [Queue(runtime.worker_id)]
@@ -53,7 +56,7 @@ def announce(**_: Any) -> None:
 def leave(**_: Any) -> None:
     if heartbeat:
         heartbeat.stop()
-    current().close()
+        current().close()
 
 
 signals.setup_logging.connect(use_our_logging)

@@ -10,7 +10,6 @@ from uuid import uuid4
 from celery import Task
 from celery.exceptions import Ignore
 
-from contract.codec import decode
 from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
@@ -56,20 +55,22 @@ def create_session(runtime: Runtime, claim: Claim) -> Outcome:
 @operation_task(OperationKind.SAMPLE)
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
     runtime.residency.ensure(claim)
-    return Outcome(runtime.engine.sample(claim.session_id, decode(claim.request, SampleRequest)).result())
+    request = runtime.store.claims.request(claim, SampleRequest)
+    return Outcome(runtime.engine.sample(claim.session_id, request).result())
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     runtime.residency.ensure(claim)
-    request, seed = decode(claim.request, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
+    request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
 
 
 @operation_task(OperationKind.OPTIM_STEP)
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
     runtime.residency.ensure(claim)
-    result = runtime.engine.optim_step(claim.session_id, decode(claim.request, OptimStepRequest)).result()
+    request = runtime.store.claims.request(claim, OptimStepRequest)
+    result = runtime.engine.optim_step(claim.session_id, request).result()
     return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
 
 

@@ -21,6 +21,7 @@ QUICK = {
     "CELERITY_HEARTBEAT_TIMEOUT": "3",
     "CELERITY_REDISPATCH_AFTER": "1",
     "CELERITY_SNAPSHOT_STEPS": "4",
+    "CELERITY_INLINE_BYTES": "300",
 }
 PATIENCE_SECONDS = 60.0
 
@@ -85,6 +86,21 @@ def test_a_message_that_is_lost_is_sent_again(fragile: Stack, client: httpx.Clie
         os.kill(pid, signal.SIGCONT)
     assert all(session.result(path)["sequences"] for path in lost)
     broker.close()
+
+
+def test_an_operation_whose_request_is_gone_fails_and_the_next_runs(fragile: Stack, client: httpx.Client) -> None:
+    session = Session(client)
+    session.sample([1], max_tokens=1)
+    objects = fragile.plan.settings.data_dir / "objects" / "requests"
+    os.kill(fragile.processes["worker"].pid, signal.SIGSTOP)
+    try:
+        large = session.submit("sample", sample_body([1] * 200, max_tokens=1))
+        small = session.submit("sample", sample_body([1], max_tokens=1))
+        (objects / large.rpartition("/")[2]).unlink()
+    finally:
+        os.kill(fragile.processes["worker"].pid, signal.SIGCONT)
+    assert session.error(large)["code"] == "TRAINING_OPERATION_ERROR_CODE_INTERNAL_ERROR"
+    assert session.result(small)["sequences"]
 
 
 def trained_session(client: httpx.Client, steps: int) -> tuple[Session, list[dict[str, object]]]:
