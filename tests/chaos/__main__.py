@@ -14,7 +14,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.chaos", description=__doc__)
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--operations", type=int, default=1000)
-    parser.add_argument("--strikes", type=int, default=60)
+    parser.add_argument("--strikes", type=int, default=90)
     options = parser.parse_args()
     print(f"seed {options.seed}: {options.operations} operations, {options.strikes} strikes", flush=True)
     began = time.monotonic()

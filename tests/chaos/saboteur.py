@@ -12,14 +12,14 @@ import redis
 
 from stack.stack import Stack
 
-WORKER_BOOT_SECONDS = 4.0
 
+class Saboteur:
+    """`strikes` blows, a random pause apart; what is killed is started again at once.
 
-class Saboteur(threading.Thread):
-    """`strikes` blows, a random pause apart; what is killed is started again at once."""
+    It strikes in the caller's thread, since a process that it starts ends with the thread that started it.
+    """
 
     def __init__(self, stack: Stack, seed: int, strikes: int, pause: tuple[float, float], stall: float) -> None:
-        super().__init__(name="saboteur", daemon=True)
         self.struck: Counter[str] = Counter()
         self._stack, self._strikes, self._pause, self._stall = stack, strikes, pause, stall
         self._rng = random.Random(seed)
@@ -37,7 +37,7 @@ class Saboteur(threading.Thread):
         with self._progress:
             self._progress.wait_for(lambda: self.count >= min(count, self._strikes))
 
-    def run(self) -> None:
+    def strike(self) -> None:
         for _ in range(self._strikes):
             time.sleep(self._rng.uniform(*self._pause))
             blow = self._rng.choice(self._blows)

@@ -73,10 +73,11 @@ def trial(seed: int, operations: int, strikes: int, folder: Path) -> Report:
         may_send = partial(_gate, saboteur, strikes, per_session)
         plans = [plan(rng.randrange(1 << 32), per_session) for _ in range(SESSIONS)]
         runs = [Run(stack.url, f"session-{number}", planned, may_send) for number, planned in enumerate(plans)]
-        for thread in (saboteur, *runs):
-            thread.start()
-        for thread in (*runs, saboteur):
-            thread.join()
+        for run in runs:
+            run.start()
+        saboteur.strike()
+        for run in runs:
+            run.join()
         return _judge(stack, runs, saboteur, model)
 
 
