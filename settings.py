@@ -43,6 +43,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     heartbeat_interval: Seconds = 1.0
     heartbeat_timeout: Seconds = 8.0
     redispatch_after: Seconds = 10.0
+    drain_seconds: Seconds = 25.0
+    max_worker_sessions: Count = 256
+    resident_sessions: Count = 64
+    reserved_bytes: CountOrNone = 512 * 1024 * 1024
     most_attempts: Count = 5
     snapshot_steps: Count = 10
     snapshot_seconds: Seconds = 60.0

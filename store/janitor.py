@@ -42,7 +42,7 @@ class Janitor:
 
     def _move(self, session: Session, lost: str) -> bool:
         """Whether the session is not with the lost worker any more."""
-        new = self._workers.place(session.spec.base_model.name)
+        new = self._workers.adopter(session.spec.base_model.name)
         if new is None:
             return False
         if self._sessions.move(session.id, lost, new):

@@ -98,6 +98,11 @@ class Operations:
                     return operation
                 ended.wait(remaining)
 
+    def ahead(self, operation: Operation) -> int | None:
+        """How many operations of its session come before a pending one; None once it has begun."""
+        rank: int | None = self._context.redis.zrank(keys.lane(operation.session_id), operation.id)
+        return rank if operation.status is OperationStatus.PENDING else None
+
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""
         assert operation.status is OperationStatus.COMPLETED

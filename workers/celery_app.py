@@ -4,6 +4,7 @@ Each worker has a queue of its own, named by its id, and the threads pool: its t
 the engine, and a process that owns a GPU must not fork.
 """
 
+import threading
 from typing import Any
 
 from celery import Celery, signals
@@ -53,6 +54,17 @@ def announce(**_: Any) -> None:
     heartbeat.start()
 
 
+def drain(**_: Any) -> None:
+    """In a thread of its own: this is called by a signal handler, which may have interrupted anything."""
+
+    def go() -> None:
+        if heartbeat:
+            heartbeat.stop()
+            current().drain()
+
+    threading.Thread(target=go, name="drain", daemon=True).start()
+
+
 def leave(**_: Any) -> None:
     if heartbeat:
         heartbeat.stop()
@@ -62,4 +74,5 @@ def leave(**_: Any) -> None:
 signals.setup_logging.connect(use_our_logging)
 signals.celeryd_init.connect(become_worker)
 signals.worker_ready.connect(announce)
+signals.worker_shutting_down.connect(drain)
 signals.worker_shutdown.connect(leave)

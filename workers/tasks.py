@@ -48,30 +48,30 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
 
 @operation_task(OperationKind.CREATE_SESSION)
 def create_session(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    return Outcome(None)
+    with runtime.residency.hold(claim):
+        return Outcome(None)
 
 
 @operation_task(OperationKind.SAMPLE)
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
     request = runtime.store.claims.request(claim, SampleRequest)
-    return Outcome(runtime.engine.sample(claim.session_id, request).result())
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.engine.sample(claim.session_id, request).result())
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
-    return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
 
 
 @operation_task(OperationKind.OPTIM_STEP)
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
     request = runtime.store.claims.request(claim, OptimStepRequest)
-    result = runtime.engine.optim_step(claim.session_id, request).result()
-    return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
+    with runtime.residency.hold(claim):
+        result = runtime.engine.optim_step(claim.session_id, request).result()
+        return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.STOP_SESSION)

@@ -161,3 +161,12 @@ def test_the_largest_number_of_samples_is_accepted(api: Api, settings: Settings)
     app = create_app(msgspec.structs.replace(settings, max_body_bytes=2**28), api.store)
     response = app.test_client().post(f"{session}:forward-backward", json=cross_entropy(*[sample([1] * 32)] * 4096))
     assert response.status_code == 200
+
+
+def test_a_pending_operation_says_how_many_come_before_it(api: Api) -> None:
+    session = api.session()
+    api.begin(session)
+    ids = [api.sample(session) for _ in range(2)]
+    path = f"{session}/operations/sample"
+    headers = {"Prefer": "wait=0"}
+    assert [api.client.get(f"{path}/{one}", headers=headers).json["queue_position"] for one in ids] == [0, 1]
