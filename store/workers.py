@@ -118,12 +118,12 @@ class Workers:
         """The sessions that the worker holds."""
         return {id.decode() for id in self._context.redis.smembers(keys.worker_sessions(worker_id))}
 
-    def forget(self, worker_id: str) -> None:
-        """Removes a worker that holds nothing any more, and its queue."""
-        redis = self._context.redis
-        redis.zrem(keys.WORKERS, worker_id)
-        redis.delete(keys.worker(worker_id), keys.worker_sessions(worker_id))
-        self._context.dispatcher.forget(worker_id)
+    def forget(self, worker_id: str) -> bool:
+        """Removes a worker that holds nothing any more, and its queue; False when it does hold something."""
+        forgotten = bool(self._context.scripts.run("forget_worker", worker_id))
+        if forgotten:
+            self._context.dispatcher.forget(worker_id)
+        return forgotten
 
     def _oldest_live_beat(self) -> float:
         return self._context.now() - self._context.settings.heartbeat_timeout

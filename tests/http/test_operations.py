@@ -31,7 +31,8 @@ def test_an_operation_is_accepted_at_once_and_read_under_its_kind_alone(api: Api
     assert set(accepted.json) == {"operation_id", "status"}
     assert accepted.json["status"] == PENDING
     operation_id = accepted.json["operation_id"]
-    assert api.client.get(f"{session}/operations/{kind}/{operation_id}").json == accepted.json
+    read = api.client.get(f"{session}/operations/{kind}/{operation_id}").json
+    assert read == {**accepted.json, "queue_position": 1}, "the session's creation comes first"
     for wrong in set(BODIES) - {kind}:
         assert api.client.get(f"{session}/operations/{wrong}/{operation_id}").status_code == 404
     assert api.client.get(f"{other}/operations/{kind}/{operation_id}").status_code == 404
