@@ -10,6 +10,7 @@ from models.catalog import Catalog
 from settings import Settings
 from store.store import open_store
 from store.workers import Announcement
+from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.patience import persist
@@ -31,6 +32,7 @@ class Runtime:
         self.device = str(config.torch_device)
         self.engine = Engine(config)
         self.residency = Residency(self.store, self.engine, self.catalog)
+        self.checkpoints = CheckpointWriter(self.store, self.engine, self.catalog, config.torch_dtype)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
 
     def start(self) -> None:
