@@ -20,7 +20,8 @@ WEIGHTS = "model.safetensors"
 INDEX = WEIGHTS + ".index.json"
 # Copied as they are: generation config, tokenizer, chat template.
 COPIED = ("*.json", "tokenizer*", "*.model", "*.txt", "*.jinja")
-NOT_COPIED = {CONFIG, INDEX, "adapter_config.json"}
+# Written anew, or of files that are not copied.
+NOT_COPIED = (CONFIG, "adapter_config.json", "*.index.json")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -51,7 +52,7 @@ class MergedExport:
         if list(self._entries) != [WEIGHTS]:
             yield _json_file(INDEX, self._index())
         for path in sorted({path for pattern in COPIED for path in self._directory.glob(pattern)}):
-            if path.name not in NOT_COPIED:
+            if not any(path.match(pattern) for pattern in NOT_COPIED):
                 yield NewFile.of(path.name, path.read_bytes())
 
     def _entries_of(self, shard: Path) -> list[Entry]:
