@@ -68,6 +68,13 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     results_kept: Count = 1000
     idle_timeout: SecondsOrNone = 0.0
 
+    # Checkpoints; 0 is off
+    checkpoints_kept: int = 0
+    checkpoint_retention: float = 0.0
+    disk_floor_bytes: int = 1024**3
+    link_seconds: int = 3600
+    public_url: str = ""
+
     @property
     def limits(self) -> Limits:
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})

@@ -7,6 +7,7 @@ from flask import Flask, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Unauthorized
 
+from app.links import LINKS
 from app.state import state
 
 OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs")
@@ -41,7 +42,7 @@ def _token() -> bytes:
 
 
 def _is_open(path: str) -> bool:
-    return path in OPEN_PATHS or path.startswith("/static/")
+    return path in OPEN_PATHS or path.startswith(("/static/", LINKS))
 
 
 def _is_known(token: bytes, keys: tuple[str, ...]) -> bool:

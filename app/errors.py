@@ -11,6 +11,7 @@ from app.answers import json_response, write
 from app.state import state
 from schemas.errors import error_body, invalid_body
 from store.errors import (
+    CheckpointGoneError,
     FullError,
     KeyReusedError,
     NoRoomError,
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 RETRY_AFTER_SECONDS = 2
 STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
+    CheckpointGoneError: HTTPStatus.BAD_REQUEST,
     SessionNotActiveError: HTTPStatus.BAD_REQUEST,
     NotCancellableError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
@@ -37,7 +39,7 @@ SENTENCES = {
     HTTPStatus.NOT_FOUND: "there is nothing at this path",
     HTTPStatus.METHOD_NOT_ALLOWED: "this path does not take this method; see the Allow header",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "the body must be JSON, sent with Content-Type: application/json",
-    HTTPStatus.NOT_IMPLEMENTED: "this server does not offer checkpoints yet",
+    HTTPStatus.FORBIDDEN: "this link is not one of this server's, or is too old; ask for the download again",
 }
 
 

@@ -31,7 +31,6 @@ REFUSALS = {
     HTTPStatus.UNPROCESSABLE_ENTITY: "The Idempotency-Key came before with another body.",
     HTTPStatus.TOO_MANY_REQUESTS: "As many operations of the session are waiting as may wait.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server failed.",
-    HTTPStatus.NOT_IMPLEMENTED: "This server does not offer checkpoints yet.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot do this just now; retry.",
 }
 PARAMETERS = {

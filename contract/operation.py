@@ -12,6 +12,8 @@ class OperationKind(StrEnum):
     SAMPLE = "sample"
     FORWARD_BACKWARD = "forward-backward"
     OPTIM_STEP = "optim-step"
+    TRAINING_CHECKPOINT = "training-checkpoint"
+    INFERENCE_CHECKPOINT = "inference-checkpoint"
     STOP_SESSION = "stop-session"
 
     @property

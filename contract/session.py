@@ -29,12 +29,14 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is made from; fixed for its whole life.
 
     `seed` draws the initial adapter weights and the dropout masks, so that a replay of the
-    session's operations gives the same numbers.
+    session's operations gives the same numbers. `checkpoint_id` is the training checkpoint that it goes on
+    from, whose weights then stand in place of the initial ones.
     """
 
     base_model: ModelCard
     lora: LoraConfig
     seed: int
+    checkpoint_id: str | None = None
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):

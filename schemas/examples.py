@@ -32,3 +32,13 @@ SAMPLED: dict[str, Any] = {
     "status": "TRAINING_OPERATION_STATUS_COMPLETED",
     "data": {"sequences": [{"tokens": [30, 198, 2], "logprobs": [-0.5, -1.25, -0.03125], "stop_reason": "stop"}]},
 }
+TRAINING_CHECKPOINT_SAVED: dict[str, Any] = {
+    "operation_id": OPERATION_ID,
+    "status": "TRAINING_OPERATION_STATUS_COMPLETED",
+    "data": {"checkpoint_id": OPERATION_ID},
+}
+INFERENCE_CHECKPOINT_SAVED: dict[str, Any] = {
+    "operation_id": OPERATION_ID,
+    "status": "TRAINING_OPERATION_STATUS_COMPLETED",
+    "data": {"model_name": "SmolLM2-135M-Instruct-rl-step-42-01900a6e", "checkpoint_id": OPERATION_ID},
+}

@@ -14,10 +14,9 @@ ERROR_CODES = prefixed(ErrorCode, "TRAINING_OPERATION_ERROR_CODE_")
 PUBLIC_KINDS = {kind.value: kind for kind in OperationKind if kind.is_public}
 
 
-def identifier(description: str) -> fields.String:
-    return fields.String(
-        required=True, metadata={"description": description, "examples": ["01900a6e-5c1b-7d44-9f0e-2f5f3c1f8f11"]}
-    )
+def identifier(description: str, attribute: str | None = None) -> fields.String:
+    metadata = {"description": description, "examples": ["01900a6e-5c1b-7d44-9f0e-2f5f3c1f8f11"]}
+    return fields.String(required=True, attribute=attribute, metadata=metadata)
 
 
 def timestamp(description: str, *, required: bool = False) -> fields.String:
@@ -37,7 +36,7 @@ class OperationErrorSchema(AnswerSchema):
 
 
 class OperationSchema(AnswerSchema):
-    """What the three kinds have in common; each adds its own data."""
+    """What all kinds have in common; each adds its own data."""
 
     operation_id = identifier("The operation's id.")
     status = Choice(STATUSES, required=True, description="Where the operation is.")

@@ -3,8 +3,10 @@
 import secrets
 from typing import Any
 
-from marshmallow import fields, post_load, validate
+import msgspec
+from marshmallow import fields, validate
 
+from contract.checkpoint import Checkpoint, CheckpointKind
 from contract.limits import Limits
 from contract.model import ModelCard
 from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
@@ -22,19 +24,16 @@ MOST_NAME_CHARACTERS = 256
 
 
 class LoraConfigSchema(RequestSchema):
-    rank = Integer(Bounds(1, INT32_MAX), load_default=DEFAULTS.rank, description="Rank of the adapter.")
+    """What is not given comes from the checkpoint that the session goes on from, or else from the defaults."""
+
+    rank = Integer(Bounds(1, INT32_MAX), description=f"Rank of the adapter; {DEFAULTS.rank} unless given.")
     alpha = Integer(
-        Bounds(1, INT32_MAX), load_default=DEFAULTS.alpha, description="The adapter is scaled by alpha / rank."
+        Bounds(1, INT32_MAX), description=f"The adapter is scaled by alpha / rank; {DEFAULTS.alpha} unless given."
     )
     dropout = Number(
         Bounds(0.0, 1.0, below=1.0),
-        load_default=DEFAULTS.dropout,
-        description="Dropout of the adapter's input; acts in cross-entropy only.",
+        description=f"Dropout of the adapter's input, in cross-entropy only; {DEFAULTS.dropout} unless given.",
     )
-
-    @post_load
-    def make(self, data: dict[str, Any], **_: Any) -> LoraConfig:
-        return LoraConfig(**data)
 
 
 class CreateSessionSchema(RequestSchema):
@@ -46,8 +45,14 @@ class CreateSessionSchema(RequestSchema):
             "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"],
         },
     )
-    checkpoint_id = fields.String(metadata={"description": "A training checkpoint to go on from."})
-    lora_config = fields.Nested(LoraConfigSchema, load_default=LoraConfig)
+    checkpoint_id = fields.String(
+        metadata={"description": "A training checkpoint to go on from: its weights, optimizer state and step."}
+    )
+    lora_config = fields.Nested(
+        LoraConfigSchema,
+        load_default=dict,
+        metadata={"description": "Fields not given are those of the checkpoint, or else the defaults."},
+    )
 
 
 class LoraConfigAnswerSchema(AnswerSchema):
@@ -80,13 +85,29 @@ class SessionListSchema(PageSchema):
     )
 
 
-def session_spec(body: dict[str, Any], card: ModelCard, limits: Limits) -> SessionSpec:
-    """What the session is made from. Raises ValidationError for what the server does not offer."""
-    if "checkpoint_id" in body:
-        raise refusal("checkpoint_id", "unknown checkpoint")
-    if body["lora_config"].rank > limits.max_rank:
+def session_spec(
+    body: dict[str, Any], card: ModelCard, limits: Limits, checkpoint: Checkpoint | None = None
+) -> SessionSpec:
+    """What the session is made from. Raises ValidationError for what the server does not offer, and for a
+    `checkpoint` that it cannot go on from."""
+    origin = checkpoint.spec.lora if checkpoint else DEFAULTS
+    lora = msgspec.structs.replace(origin, **body["lora_config"])
+    if checkpoint:
+        _check_checkpoint(checkpoint, card, lora)
+    if lora.rank > limits.max_rank:
         raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
-    return SessionSpec(base_model=card, lora=body["lora_config"], seed=secrets.randbits(63))
+    return SessionSpec(
+        base_model=card, lora=lora, seed=secrets.randbits(63), checkpoint_id=checkpoint.id if checkpoint else None
+    )
+
+
+def _check_checkpoint(checkpoint: Checkpoint, card: ModelCard, lora: LoraConfig) -> None:
+    if checkpoint.kind is not CheckpointKind.TRAINING:
+        raise refusal("checkpoint_id", "is an inference checkpoint; training goes on from training checkpoints only")
+    if checkpoint.spec.base_model.name != card.name:
+        raise refusal("checkpoint_id", f"is of the base model {checkpoint.spec.base_model.name}")
+    if checkpoint.spec.lora.rank != lora.rank:
+        raise refusal("lora_config.rank", f"must be {checkpoint.spec.lora.rank}, the rank of the checkpoint")
 
 
 def session_view(session: Session) -> dict[str, Any]:
@@ -100,4 +121,5 @@ def session_view(session: Session) -> dict[str, Any]:
         "updated_at": rfc3339(session.updated_at),
         "lora_config": session.spec.lora,
     }
-    return view if session.reason is None else {**view, "reason": session.reason}
+    optional = {"checkpoint_id": session.spec.checkpoint_id, "reason": session.reason}
+    return view | {name: value for name, value in optional.items() if value is not None}

@@ -4,6 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
+from contract.checkpoint import Checkpoint
 from contract.codec import decode, encode
 from contract.operation import ErrorCode, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
@@ -74,11 +75,16 @@ class Claims:
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
         replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""
         most_samples = self._context.settings.max_running_samples
+        made = outcome if isinstance(outcome, Checkpoint) else None
+        kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
         reply = self._context.scripts.run(
-            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, replay, most_samples
-        )
+            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, replay, most_samples,
+            *kept,
+        )  # fmt: skip
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)
+            if made:
+                self._context.redis.sadd(keys.GARBAGE, made.folder)
             return False
         self._context.publish(reply[1])
         return True

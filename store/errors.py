@@ -16,7 +16,11 @@ class StoreError(Exception):
 
 
 class NotFoundError(StoreError):
-    """No such session or operation (any more)."""
+    """No such session, operation or checkpoint (any more)."""
+
+
+class CheckpointGoneError(StoreError):
+    """The checkpoint that a session was to go on from has been deleted."""
 
 
 class SessionNotActiveError(StoreError):

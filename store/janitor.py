@@ -1,10 +1,11 @@
-"""What time does: sessions of lost workers move, idle ones stop, old results and sessions go."""
+"""What time does: sessions of lost workers move, idle ones stop, old results, sessions and checkpoints go."""
 
 import logging
 
 from contract.session import Session, SessionStatus
 from settings import DAY
 from store import keys
+from store.checkpoints import Checkpoints
 from store.context import Context
 from store.objects import Objects
 from store.sessions import Sessions
@@ -18,18 +19,22 @@ IDLE = "stopped because it was idle for longer than the server allows"
 class Janitor:
     """Any worker may sweep at any time: each change is one atomic script that checks for itself."""
 
-    def __init__(self, context: Context, sessions: Sessions, workers: Workers, objects: Objects) -> None:
+    def __init__(
+        self, context: Context, sessions: Sessions, workers: Workers, checkpoints: Checkpoints, objects: Objects
+    ) -> None:
         self._redis = context.redis
         self._context = context
         self._settings = context.settings
         self._sessions = sessions
         self._workers = workers
+        self._checkpoints = checkpoints
         self._objects = objects
 
     def sweep(self) -> None:
         self.stop_idle_sessions()
         self.expire_results()
         self.remove_old_sessions()
+        self._checkpoints.sweep()
         self.delete_garbage()
 
     def move_sessions_of(self, lost: list[str]) -> None:

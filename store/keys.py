@@ -2,7 +2,8 @@
 
 key                       type   holds
 session:{id}              hash   spec, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
-                                 snapshot (an object's path), covered (the last seq that it covers)
+                                 snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
+                                 to, if it does), covered (the last seq that the snapshot covers)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for, by seq
 session:{id}:results      zset   operations whose result is kept, by ended_at
@@ -17,7 +18,12 @@ workers                   zset   live workers, by last heartbeat
 worker:{id}               string what the worker serves (msgpack)
 worker:{id}:sessions      set    the sessions it holds
 answer:{scope}:{key}      hash   Idempotency-Key: digest, id, answer
-garbage                   set    paths of objects that nothing refers to any more
+checkpoint:{id}           hash   record, session, kind, created_at, folder, deleted (once it is)
+checkpoint:{id}:sessions  set    sessions whose snapshot it is, so that its objects outlive its deletion
+checkpoints:{scope}       zset   checkpoints by created_at; scope is {session}:{kind}, and what is empty means any
+saves                     zset   folders that a checkpoint is being written to, by the time that was begun
+secret                    string what download links are signed with
+garbage                   set    paths of objects that nothing refers to any more; of folders, with a slash
 counters                  hash   kind:state -> ended operations since the store was made
 ended                     channel ids of operations, as they end
 
@@ -31,6 +37,8 @@ SESSIONS = PREFIX + "sessions"
 SESSIONS_ENDED = SESSIONS + ":ended"
 DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
+SAVES = PREFIX + "saves"
+SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
 ENDED_CHANNEL = PREFIX + "ended"
@@ -76,18 +84,33 @@ def worker_sessions(worker_id: str) -> str:
     return worker(worker_id) + ":sessions"
 
 
+def checkpoint(checkpoint_id: str) -> str:
+    return f"{PREFIX}checkpoint:{checkpoint_id}"
+
+
+def checkpoint_sessions(checkpoint_id: str) -> str:
+    return checkpoint(checkpoint_id) + ":sessions"
+
+
+def checkpoints(scope: str) -> str:
+    return f"{PREFIX}checkpoints:{scope}"
+
+
 def answer(scope: str, key: str) -> str:
     return f"{PREFIX}answer:{scope}:{key}"
 
 
 def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
-    families = (session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions)
+    families = (
+        session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions,
+        checkpoint, checkpoint_sessions, checkpoints,
+    )  # fmt: skip
     functions = []
     for family in families:
         before, after = family("\0").split("\0")
         functions.append(f"{family.__name__} = function(id) return '{before}' .. id .. '{after}' end")
     constants = {"sessions": SESSIONS, "sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS}
-    constants |= {"garbage": GARBAGE, "counters": COUNTERS, "ended_channel": ENDED_CHANNEL}
+    constants |= {"saves": SAVES, "garbage": GARBAGE, "counters": COUNTERS, "ended_channel": ENDED_CHANNEL}
     named = [f"{name} = '{key}'" for name, key in constants.items()]
     return "local keys = {\n  " + ",\n  ".join(named + functions) + "\n}\n"

@@ -1,5 +1,8 @@
 """Object storage: a local folder or any S3-compatible store, behind obstore."""
 
+import shutil
+from collections.abc import Iterable
+from datetime import timedelta
 from pathlib import Path
 
 import obstore
@@ -12,20 +15,49 @@ class Objects:
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
+        self._root = Path(store.prefix) if isinstance(store, LocalStore) else None
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
+        """From chunks, an object may be larger than memory; what raises while they are made leaves no object."""
         obstore.put(self._store, path, data)
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when there is none."""
         return bytes(obstore.get(self._store, path).bytes())
 
+    def size(self, path: str) -> int:
+        """In bytes. Raises FileNotFoundError when there is no such object."""
+        return int(obstore.head(self._store, path)["size"])
+
     def delete(self, path: str) -> None:
-        """Deleting what is not there is no error."""
+        """Deletes an object, or with a slash at the end all that lies below. What is not there is no error."""
+        if path.endswith("/"):
+            self._delete_folder(path)
+            return
         try:
             obstore.delete(self._store, path)
         except (NotFoundError, FileNotFoundError):
             return
+
+    def _delete_folder(self, path: str) -> None:
+        if self._root:
+            # Half-written files too, which a listing does not show.
+            shutil.rmtree(self._root / path, ignore_errors=True)
+            return
+        for page in obstore.list(self._store, path):
+            obstore.delete(self._store, [found["path"] for found in page])
+
+    def file(self, path: str) -> Path | None:
+        """Where the object lies on this host; None when it lies elsewhere."""
+        return self._root / path if self._root else None
+
+    def presigned(self, path: str, seconds: float) -> str:
+        """A URL from which anyone may read the object for so long; for objects that do not lie on this host."""
+        return str(obstore.sign(self._store, "GET", path, timedelta(seconds=seconds)))
+
+    def free_bytes(self) -> int | None:
+        """Room on the disk that holds the objects; None when they lie elsewhere."""
+        return shutil.disk_usage(self._root).free if self._root else None
 
 
 def open_objects(url: str, data_dir: Path) -> Objects:

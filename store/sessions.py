@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from uuid import uuid4
 
+from contract.checkpoint import Checkpoint
 from contract.codec import encode
 from contract.session import Session, SessionSpec, SessionStatus
 from store import keys
 from store.context import Context
-from store.errors import KeyReusedError, NotFoundError
+from store.errors import CheckpointGoneError, KeyReusedError, NotFoundError
 from store.idempotency import Once
 from store.records import SESSION_FIELDS, session_from
 
@@ -16,16 +17,23 @@ class Sessions:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def create(self, spec: SessionSpec, worker_id: str, once: Once | None = None) -> Session:
-        """A new session in CREATING, its creation dispatched to `worker_id`.
+    def create(
+        self, spec: SessionSpec, worker_id: str, once: Once | None = None, checkpoint: Checkpoint | None = None
+    ) -> Session:
+        """A new session in CREATING, its creation dispatched to `worker_id`. It goes on from the training
+        `checkpoint` if there is one, which may be deleted from then on.
 
-        Raises KeyReusedError; a key that came before with the same body gives the first session.
+        Raises KeyReusedError, and CheckpointGoneError when the checkpoint was deleted meanwhile; a key that came
+        before with the same body gives the first session.
         """
         session_id = str(uuid4())
         answer_key, digest = once.arguments if once else ("", "")
+        origin = (checkpoint.id, checkpoint.state_path, checkpoint.step) if checkpoint else ("", "", 0)
         reply = self._context.scripts.run(
-            "create_session", session_id, str(uuid4()), encode(spec), worker_id, answer_key, digest
+            "create_session", session_id, str(uuid4()), encode(spec), worker_id, answer_key, digest, *origin
         )
+        if reply[0] == b"gone":
+            raise CheckpointGoneError("the checkpoint has been deleted")
         if reply[0] == b"reused":
             raise KeyReusedError
         if reply[0] == b"existing":

@@ -5,6 +5,7 @@ from typing import Any
 from contract.session import SessionStatus
 from settings import Settings
 from store import keys
+from store.checkpoints import Checkpoints
 from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
@@ -33,9 +34,10 @@ class Store:
         self.operations = Operations(context, self._notices)
         self.claims = Claims(context)
         self.snapshots = Snapshots(context, objects)
+        self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
         self.answers = Answers(context)
-        self.janitor = Janitor(context, self.sessions, self.workers, objects)
+        self.janitor = Janitor(context, self.sessions, self.workers, self.checkpoints, objects)
 
     def close(self) -> None:
         """Ends the subscription and the connections."""

@@ -12,6 +12,7 @@ from models.catalog import Catalog
 from settings import Settings
 from store.store import open_store
 from store.workers import Announcement
+from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.patience import persist
@@ -34,6 +35,7 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
+        self.checkpoints = CheckpointWriter(self.store, self.engine, self.catalog, config.torch_dtype)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(self.store, self.engine, self.catalog, settings.resident_sessions)
 

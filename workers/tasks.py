@@ -74,6 +74,18 @@ def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
         return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
 
 
+@operation_task(OperationKind.TRAINING_CHECKPOINT)
+def training_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.checkpoints.training(claim))
+
+
+@operation_task(OperationKind.INFERENCE_CHECKPOINT)
+def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.checkpoints.inference(claim))
+
+
 @operation_task(OperationKind.STOP_SESSION)
 def stop_session(runtime: Runtime, claim: Claim) -> Outcome:
     runtime.residency.release(claim.session_id)

@@ -1,79 +1,109 @@
-"""Checkpoints, which this server does not offer yet: every call is a 501 that says so."""
+"""Checkpoints: saved by operations of a session, and from then on things of their own."""
 
 from http import HTTPStatus
-from typing import Any, NoReturn
-
-from werkzeug.exceptions import NotImplemented as NotOffered
+from typing import Any
 
 from app.blueprint import Blueprint
+from app.links import link
+from app.operations import FOLLOWED, accept, read
 from app.state import state
-from schemas.checkpoints import DownloadSchema
-from schemas.pages import PageSchema
+from contract.checkpoint import Checkpoint, CheckpointRequest
+from contract.operation import OperationKind
+from schemas import examples
+from schemas.checkpoints import (
+    CheckpointDownloadSchema,
+    CheckpointListSchema,
+    CheckpointSchema,
+    DownloadSchema,
+    InferenceCheckpointOperationSchema,
+    TrainingCheckpointOperationSchema,
+    checkpoint_view,
+    files_of,
+)
+from schemas.pages import EmptySchema
 
-checkpoints = Blueprint("checkpoints", __name__, url_prefix="/v1/rl", description="Saved adapters; not offered yet.")
-
-
-def not_offered() -> NoReturn:
-    raise NotOffered
+checkpoints = Blueprint("checkpoints", __name__, url_prefix="/v1/rl", description="What is kept of a session.")
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:training-checkpoint", methods=("POST",))
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def create_training_checkpoint(session_id: str) -> NoReturn:
-    """Save adapter, optimizer state and step"""
-    state().store.sessions.get(session_id)
-    not_offered()
+@checkpoints.arguments(EmptySchema, required=False)
+@checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
+@checkpoints.response(200, TrainingCheckpointOperationSchema, example=examples.ACCEPTED)
+def create_training_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Save adapter, optimizer state and step, for training to go on from
+
+    Gradients that no optim-step has used are not part of it.
+    """
+    return accept(session_id, OperationKind.TRAINING_CHECKPOINT, CheckpointRequest())
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:inference-checkpoint", methods=("POST",))
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def create_inference_checkpoint(session_id: str) -> NoReturn:
-    """Save the adapter for inference"""
-    state().store.sessions.get(session_id)
-    not_offered()
+@checkpoints.arguments(EmptySchema, required=False)
+@checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
+@checkpoints.response(200, InferenceCheckpointOperationSchema, example=examples.ACCEPTED)
+def create_inference_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, Any]:
+    """Save the adapter, alone and merged into its base model, for other software to load"""
+    return accept(session_id, OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
 
 
 @checkpoints.route("/training-sessions/<id:session_id>/operations/training-checkpoint/<id:operation_id>")
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def get_training_checkpoint_operation(session_id: str, operation_id: str) -> NoReturn:  # noqa: ARG001
+@checkpoints.doc(parameters=["Prefer"])
+@checkpoints.response(
+    200, TrainingCheckpointOperationSchema, headers=FOLLOWED, example=examples.TRAINING_CHECKPOINT_SAVED
+)
+def get_training_checkpoint(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Read a training-checkpoint operation"""
-    state().store.sessions.get(session_id)
-    not_offered()
+    return read(session_id, operation_id, OperationKind.TRAINING_CHECKPOINT, Checkpoint)
 
 
 @checkpoints.route("/training-sessions/<id:session_id>/operations/inference-checkpoint/<id:operation_id>")
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def get_inference_checkpoint_operation(session_id: str, operation_id: str) -> NoReturn:  # noqa: ARG001
+@checkpoints.doc(parameters=["Prefer"])
+@checkpoints.response(
+    200, InferenceCheckpointOperationSchema, headers=FOLLOWED, example=examples.INFERENCE_CHECKPOINT_SAVED
+)
+def get_inference_checkpoint(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Read an inference-checkpoint operation"""
-    state().store.sessions.get(session_id)
-    not_offered()
+    return read(session_id, operation_id, OperationKind.INFERENCE_CHECKPOINT, Checkpoint)
 
 
 @checkpoints.route("/checkpoints")
-@checkpoints.arguments(PageSchema, location="query")
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def list_checkpoints(_: dict[str, Any]) -> NoReturn:
-    """List checkpoints"""
-    not_offered()
+@checkpoints.arguments(CheckpointListSchema, location="query")
+@checkpoints.response(200, CheckpointSchema(many=True))
+def list_checkpoints(query: dict[str, Any]) -> list[dict[str, Any]]:
+    """List checkpoints, newest first"""
+    return [checkpoint_view(checkpoint) for checkpoint in state().store.checkpoints.list(**query)]
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>")
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def get_checkpoint(checkpoint_id: str) -> NoReturn:  # noqa: ARG001
+@checkpoints.response(200, CheckpointSchema)
+def get_checkpoint(checkpoint_id: str) -> dict[str, Any]:
     """Read a checkpoint"""
-    not_offered()
+    return checkpoint_view(state().store.checkpoints.get(checkpoint_id))
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>", methods=("DELETE",))
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def delete_checkpoint(checkpoint_id: str) -> NoReturn:  # noqa: ARG001
-    """Delete a checkpoint"""
-    not_offered()
+@checkpoints.response(204)
+def delete_checkpoint(checkpoint_id: str) -> None:
+    """Delete a checkpoint and its files
+
+    Sessions that went on from it are not affected.
+    """
+    state().store.checkpoints.delete(checkpoint_id)
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>/download")
 @checkpoints.arguments(DownloadSchema, location="query")
-@checkpoints.refuses(HTTPStatus.NOT_IMPLEMENTED)
-def download_checkpoint(_: dict[str, Any], checkpoint_id: str) -> NoReturn:  # noqa: ARG001
-    """Read where a checkpoint's files can be had"""
-    not_offered()
+@checkpoints.response(200, CheckpointDownloadSchema)
+def download_checkpoint(query: dict[str, Any], checkpoint_id: str) -> dict[str, Any]:
+    """Read where an inference checkpoint's files can be had
+
+    Each URL lets anyone who has it read the file for a while; ask again for new ones.
+    """
+    checkpoint, part = state().store.checkpoints.get(checkpoint_id), query["variant"]
+    files = files_of(checkpoint, part)
+    return {
+        "data": [
+            {"filename": file.name, "url": link(checkpoint.path(part, file), file.name), "size": file.size}
+            for file in files
+        ]
+    }

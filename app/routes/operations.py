@@ -3,30 +3,23 @@
 from http import HTTPStatus
 from typing import Any
 
-import msgspec
-
 from app.blueprint import Blueprint
-from app.idempotency import current_once
+from app.operations import FOLLOWED, accept, read
 from app.routes.sessions import PREFIX
 from app.state import state
-from app.waiting import APPLIED, preferred_wait
 from contract.forward_backward import ForwardBackwardResult
-from contract.operation import OperationKind, OperationStatus
+from contract.operation import OperationKind
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult
 from contract.session import Session
 from schemas import examples
 from schemas.forward_backward import ForwardBackwardBodySchema, ForwardBackwardOperationSchema, forward_backward_request
-from schemas.operations import OperationSummarySchema, operation_view, summary_view
+from schemas.operations import OperationSummarySchema, summary_view
 from schemas.optim_step import OptimStepBodySchema, OptimStepOperationSchema, optim_step_request
 from schemas.pages import EmptySchema, PageSchema
 from schemas.sampling import SampleBodySchema, SampleOperationSchema, sample_request
 
 operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="What a session is asked to do.")
-
-FOLLOWED = {
-    APPLIED: {"description": "The wait that was followed, where one was preferred.", "schema": {"type": "string"}}
-}
 
 
 @operations.route("/<id:session_id>:sample", methods=("POST",))
@@ -36,7 +29,7 @@ FOLLOWED = {
 def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Sample completions of a prompt"""
     request = sample_request(body, _session(session_id).spec.base_model, state().settings.limits)
-    return _accept(session_id, OperationKind.SAMPLE, request)
+    return accept(session_id, OperationKind.SAMPLE, request)
 
 
 @operations.route("/<id:session_id>:forward-backward", methods=("POST",))
@@ -49,7 +42,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
     """
     request = forward_backward_request(body, _session(session_id).spec.base_model, state().settings.limits)
-    return _accept(session_id, OperationKind.FORWARD_BACKWARD, request)
+    return accept(session_id, OperationKind.FORWARD_BACKWARD, request)
 
 
 @operations.route("/<id:session_id>:optim-step", methods=("POST",))
@@ -58,7 +51,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 @operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
 def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    return _accept(session_id, OperationKind.OPTIM_STEP, optim_step_request(body))
+    return accept(session_id, OperationKind.OPTIM_STEP, optim_step_request(body))
 
 
 @operations.route("/<id:session_id>/operations/sample/<id:operation_id>")
@@ -66,7 +59,7 @@ def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 @operations.response(200, SampleOperationSchema, headers=FOLLOWED, example=examples.SAMPLED)
 def get_sample(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Read a sample operation"""
-    return _read(session_id, operation_id, OperationKind.SAMPLE, SampleResult)
+    return read(session_id, operation_id, OperationKind.SAMPLE, SampleResult)
 
 
 @operations.route("/<id:session_id>/operations/forward-backward/<id:operation_id>")
@@ -74,7 +67,7 @@ def get_sample(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict
 @operations.response(200, ForwardBackwardOperationSchema, headers=FOLLOWED)
 def get_forward_backward(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Read a forward-backward operation"""
-    return _read(session_id, operation_id, OperationKind.FORWARD_BACKWARD, ForwardBackwardResult)
+    return read(session_id, operation_id, OperationKind.FORWARD_BACKWARD, ForwardBackwardResult)
 
 
 @operations.route("/<id:session_id>/operations/optim-step/<id:operation_id>")
@@ -82,7 +75,7 @@ def get_forward_backward(session_id: str, operation_id: str) -> tuple[dict[str, 
 @operations.response(200, OptimStepOperationSchema, headers=FOLLOWED)
 def get_optim_step(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Read an optim-step operation"""
-    return _read(session_id, operation_id, OperationKind.OPTIM_STEP, OptimStepResult)
+    return read(session_id, operation_id, OperationKind.OPTIM_STEP, OptimStepResult)
 
 
 @operations.route("/<id:session_id>/operations")
@@ -107,19 +100,3 @@ def cancel_operation(_: dict[str, Any], session_id: str, operation_id: str) -> d
 
 def _session(session_id: str) -> Session:
     return state().store.sessions.get(session_id)
-
-
-def _accept(session_id: str, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
-    return operation_view(state().store.operations.accept(session_id, kind, request, current_once()))
-
-
-def _read(
-    session_id: str, operation_id: str, kind: OperationKind, into: type[msgspec.Struct]
-) -> tuple[dict[str, Any], dict[str, str]]:
-    """The operation, awaited as the caller prefers, with its result once COMPLETED."""
-    seconds, followed = preferred_wait()
-    operations = state().store.operations
-    operation = operations.wait(session_id, operation_id, kind, seconds)
-    completed = operation.status is OperationStatus.COMPLETED
-    result = operations.result(operation, into) if completed else None
-    return operation_view(operation, result, operations.ahead(operation)), followed

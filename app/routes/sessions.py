@@ -6,8 +6,11 @@ from app.blueprint import Blueprint
 from app.idempotency import current_once
 from app.placement import find_model, place
 from app.state import state
+from contract.checkpoint import Checkpoint
 from schemas.pages import EmptySchema
+from schemas.problems import refusal
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
+from store.errors import NotFoundError
 
 PREFIX = "/v1/rl/training-sessions"
 
@@ -23,8 +26,17 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     Answers at once; operations are accepted from then on and run when the session is ready.
     """
     worker_id = place(body["base_model"])
-    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits)
-    return session_view(state().store.sessions.create(spec, worker_id, current_once()))
+    checkpoint = _checkpoint(body["checkpoint_id"]) if "checkpoint_id" in body else None
+    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits, checkpoint)
+    return session_view(state().store.sessions.create(spec, worker_id, current_once(), checkpoint))
+
+
+def _checkpoint(checkpoint_id: str) -> Checkpoint:
+    """Raises ValidationError when there is none."""
+    try:
+        return state().store.checkpoints.get(checkpoint_id)
+    except NotFoundError as error:
+        raise refusal("checkpoint_id", "unknown checkpoint") from error
 
 
 @sessions.route("")

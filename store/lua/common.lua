@@ -43,6 +43,32 @@ local function discard(payload)
   if payload and payload:sub(1, 1) == '>' then redis.call('SADD', keys.garbage, payload:sub(2)) end
 end
 
+-- Forgets a deleted checkpoint for good, once no session needs its objects.
+local function forget_if_unused(checkpoint)
+  local key = keys.checkpoint(checkpoint)
+  local record = redis.call('HMGET', key, 'deleted', 'folder')
+  if not record[1] or redis.call('SCARD', keys.checkpoint_sessions(checkpoint)) > 0 then return end
+  redis.call('SADD', keys.garbage, record[2])
+  redis.call('DEL', key)
+end
+
+-- A session that goes on from a checkpoint has its object as the first snapshot, which is not the session's own.
+local function drop_snapshot(session)
+  local record = redis.call('HMGET', keys.session(session), 'snapshot', 'snapshot_of')
+  redis.call('HDEL', keys.session(session), 'snapshot', 'snapshot_of')
+  if record[2] then
+    redis.call('SREM', keys.checkpoint_sessions(record[2]), session)
+    forget_if_unused(record[2])
+  elseif record[1] then
+    redis.call('SADD', keys.garbage, record[1])
+  end
+end
+
+-- The indexes that a checkpoint is in.
+local function checkpoint_scopes(session, kind)
+  return {':', session .. ':', ':' .. kind, session .. ':' .. kind}
+end
+
 local function drop_request(id)
   discard(redis.call('HGET', keys.operation(id), 'request'))
   redis.call('HDEL', keys.operation(id), 'request')
@@ -88,11 +114,7 @@ local function end_session(session, status, at, reason, name, code, message)
   set_status(session, status, at, reason)
   redis.call('ZADD', keys.sessions_ended, at, session)
   forget_replay(session, '+inf')
-  local snapshot = redis.call('HGET', keys.session(session), 'snapshot')
-  if snapshot then
-    redis.call('SADD', keys.garbage, snapshot)
-    redis.call('HDEL', keys.session(session), 'snapshot')
-  end
+  drop_snapshot(session)
   redis.call('SREM', keys.worker_sessions(redis.call('HGET', keys.session(session), 'worker')), session)
   for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
     if move(id, name) then failed(id, session, at, code, message) end

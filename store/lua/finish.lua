@@ -1,7 +1,8 @@
--- operation, claim, 'complete' | 'fail', result, error code, error message, step, replay ('1' or ''), most samples at once
+-- operation, claim, 'complete' | 'fail', result, error code, error message, step, replay ('1' or ''),
+-- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder
 -- Ends an operation for the one that claimed it: state, result, what it means for the session
 -- and the release of its successors change together or not at all.
-local id, claim, name, result, code, message, step, replay, most_samples = unpack(ARGV)
+local id, claim, name, result, code, message, step, replay, most_samples, checkpoint, checkpoint_kind, folder = unpack(ARGV)
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
 if record[1] ~= claim then return {'refused'} end
 local session, kind = record[2], record[3]
@@ -22,6 +23,14 @@ if name == 'complete' then
     redis.call('ZADD', keys.results(session), at, id)
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
+  if checkpoint ~= '' then
+    redis.call('HSET', keys.checkpoint(id), 'record', checkpoint, 'session', session, 'kind', checkpoint_kind,
+      'created_at', at, 'folder', folder)
+    for _, scope in ipairs(checkpoint_scopes(session, checkpoint_kind)) do
+      redis.call('ZADD', keys.checkpoints(scope), at, id)
+    end
+    redis.call('ZREM', keys.saves, folder)
+  end
 else
   redis.call('HSET', keys.operation(id), 'error_code', code, 'error_message', message)
 end

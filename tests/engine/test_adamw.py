@@ -10,7 +10,7 @@ from workers.engine.adapter import Adapter, Shape
 
 @pytest.fixture
 def adapter() -> Adapter:
-    return Adapter([Shape(6, 4), Shape(4, 6)], LoraConfig(rank=2, alpha=4), 0, torch.device("cpu"))
+    return Adapter([Shape("up", 6, 4), Shape("down", 4, 6)], LoraConfig(rank=2, alpha=4), 0, torch.device("cpu"))
 
 
 def accumulate(adapter: Adapter, seed: int, size: float = 1.0) -> torch.Tensor:

@@ -74,6 +74,10 @@ def test_a_body_that_is_not_sent_as_json_is_a_415(api: Api, content_type: str | 
         ("POST", f"{UNKNOWN}:training-checkpoint"),
         ("POST", f"{UNKNOWN}/operations/x:cancel"),
         ("GET", "/static/nothing"),
+        ("GET", f"{UNKNOWN}/operations/training-checkpoint/x"),
+        ("GET", "/v1/rl/checkpoints/x"),
+        ("DELETE", "/v1/rl/checkpoints/x"),
+        ("GET", "/v1/rl/checkpoints/x/download?variant=CHECKPOINT_VARIANT_MERGED"),
     ],
 )
 def test_what_is_not_there_is_a_404(api: Api, method: str, path: str) -> None:
@@ -135,23 +139,6 @@ def test_a_thousand_problems_make_a_short_answer_that_does_not_echo(api: Api) ->
     assert secret not in response.text
     assert len(response.json["errors"]) == 10
     assert response.json["message"].endswith("(and 1001 more)")
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("POST", "{session}:training-checkpoint"),
-        ("POST", "{session}:inference-checkpoint"),
-        ("GET", "{session}/operations/training-checkpoint/x"),
-        ("GET", "{session}/operations/inference-checkpoint/x"),
-        ("GET", "/v1/rl/checkpoints"),
-        ("GET", "/v1/rl/checkpoints/x"),
-        ("DELETE", "/v1/rl/checkpoints/x"),
-        ("GET", "/v1/rl/checkpoints/x/download?variant=CHECKPOINT_VARIANT_MERGED"),
-    ],
-)
-def test_checkpoints_are_a_501(api: Api, method: str, path: str) -> None:
-    check_shape(api.client.open(path.format(session=api.session()), method=method), 501)
 
 
 def test_an_unforeseen_failure_is_a_500_that_tells_nothing(app: Flask, api: Api) -> None:

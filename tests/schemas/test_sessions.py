@@ -32,7 +32,7 @@ def test_each_session_draws_its_own_seed() -> None:
         ({"base_model": ""}, "base_model"),
         ({"base_model": 5}, "base_model"),
         ({"base_model": "m" * 257}, "base_model"),
-        ({"checkpoint_id": "nope"}, "checkpoint_id"),
+        ({"checkpoint_id": 5}, "checkpoint_id"),
         ({"lora_config": {"rank": 0}}, "lora_config.rank"),
         ({"lora_config": {"rank": 257}}, "lora_config.rank"),
         ({"lora_config": {"rank": 10**6}}, "lora_config.rank"),

@@ -17,9 +17,11 @@ def prompt(tokens: Sequence[int]) -> Json:
 class Session:
     """One training session."""
 
-    def __init__(self, http: httpx.Client, base_model: str = "tiny", **lora: Any) -> None:
+    def __init__(
+        self, http: httpx.Client, base_model: str = "tiny", checkpoint_id: str | None = None, **lora: Any
+    ) -> None:
         self.http = http
-        body: Json = {"base_model": base_model}
+        body: Json = {"base_model": base_model, "checkpoint_id": checkpoint_id}
         if lora:
             body["lora_config"] = lora
         created = http.post(SESSIONS, json=body)
@@ -68,6 +70,11 @@ class Session:
     def step(self, learning_rate: float = 1e-4, **adamw: float) -> Json:
         return self.result(self.submit("optim-step", step_body(learning_rate, **adamw)))
 
+    def save(self, kind: str) -> str:
+        """The id of a new checkpoint, "training" or "inference"."""
+        checkpoint_id: str = self.result(self.submit(f"{kind}-checkpoint", {}))["checkpoint_id"]
+        return checkpoint_id
+
     def logprobs(self, sequence: Sequence[int]) -> list[float]:
         """The logprobs of each token of `sequence` after its first, read off the loss alone:
         with one token unmasked, the cross-entropy is minus its logprob."""
@@ -77,6 +84,18 @@ class Session:
             body = train_body([whole(sequence, mask)], "LOSS_TYPE_CROSS_ENTROPY")
             paths.append(self.submit("forward-backward", body))
         return [-self.result(path)["loss"] for path in paths]
+
+
+def download(http: httpx.Client, checkpoint_id: str, variant: str, folder: Path) -> Path:
+    """All files of an inference checkpoint, each of the size that was stated."""
+    folder.mkdir()
+    answer = http.get(f"/v1/rl/checkpoints/{checkpoint_id}/download?variant=CHECKPOINT_VARIANT_{variant}")
+    assert answer.status_code == 200, answer.text
+    for file in answer.json()["data"]:
+        content = httpx.get(file["url"]).raise_for_status().content
+        assert len(content) == file["size"]
+        (folder / file["filename"]).write_bytes(content)
+    return folder
 
 
 def sample_body(tokens: Sequence[int], num_samples: int = 1, **params: Any) -> Json:

@@ -19,6 +19,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("models")
     make_tiny_model(folder / "tiny")
     make_tiny_model(folder / "uniform", zero_head=True)
+    make_tiny_model(folder / "tied", tied=True)
     return folder
 
 

@@ -11,8 +11,9 @@ from workers.engine.random_keys import random_key
 
 @dataclass(frozen=True)
 class Shape:
-    """Of one adapted linear layer."""
+    """Of one adapted linear layer, and the layer's name in the model ("model.layers.0.self_attn.q_proj")."""
 
+    name: str
     inputs: int
     outputs: int
 

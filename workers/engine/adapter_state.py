@@ -1,6 +1,6 @@
 """All that an adapter is, as a copy that nothing changes any more, and as bytes."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import torch
 from safetensors.torch import load, save
@@ -28,6 +28,15 @@ class AdapterState:
     def of(cls, adapter: Adapter) -> "AdapterState":
         copies = {name: getattr(adapter, name).detach().to("cpu", copy=True) for name in VECTORS}
         return cls(**copies, counts=torch.tensor([adapter.step, adapter.accumulated_calls]))
+
+    @property
+    def step(self) -> int:
+        return int(self.counts[0])
+
+    def without_gradients(self) -> "AdapterState":
+        """As after an optim-step: what no step has used yet is left out."""
+        counts = torch.tensor([self.step, 0])
+        return replace(self, gradients=torch.zeros_like(self.gradients), counts=counts)
 
     @torch.no_grad()
     def restore(self, adapter: Adapter) -> None:

@@ -15,6 +15,7 @@ from contract.sample import SampleRequest, SampleResult
 from contract.session import LoraConfig
 from workers.engine.adamw import optim_step
 from workers.engine.adapter import Adapter
+from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
@@ -87,6 +88,9 @@ class EngineCore:
 
     def copy_adapter(self, future: "Future[AdapterState]", session_id: str) -> None:
         future.set_result(AdapterState.of(self._resident(session_id).adapter))
+
+    def export_adapter(self, future: "Future[AdapterExport]", session_id: str) -> None:
+        future.set_result(AdapterExport.of(self._resident(session_id).adapter))
 
     def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
         self._evict(session_id)

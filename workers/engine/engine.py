@@ -14,6 +14,7 @@ from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardRes
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult
 from contract.session import LoraConfig
+from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.config import EngineConfig
 from workers.engine.core import EngineCore
@@ -72,6 +73,10 @@ class Engine:
     def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
         """The adapter as it is when the call's turn comes."""
         return self._submit(partial(self._core.copy_adapter, session_id=session_id))
+
+    def export_adapter(self, session_id: str) -> "Future[AdapterExport]":
+        """The adapter's matrices by the names of their layers, as they are when the call's turn comes."""
+        return self._submit(partial(self._core.export_adapter, session_id=session_id))
 
     def drop_adapter(self, session_id: str) -> "Future[None]":
         """Frees the session's memory and fails what it has in flight; no matter if there is no such session."""

@@ -118,13 +118,13 @@ def attach(model: nn.Module, routing: Routing) -> list[Shape]:
         ValueError: the model has none of the targets.
     """
     found = [
-        (parent, name, child)
-        for parent in model.modules()
+        (path, parent, name, child)
+        for path, parent in model.named_modules()
         for name, child in parent.named_children()
         if name in TARGETS and isinstance(child, nn.Linear)
     ]
     if not found:
         raise ValueError(f"the model has no linear layer named {', '.join(TARGETS)}; adapters need one")
-    for layer, (parent, name, child) in enumerate(found):
+    for layer, (_, parent, name, child) in enumerate(found):
         setattr(parent, name, LoraLinear(child, layer, routing))
-    return [Shape(child.in_features, child.out_features) for _, _, child in found]
+    return [Shape(f"{path}.{name}", child.in_features, child.out_features) for path, _, name, child in found]

@@ -1,0 +1,64 @@
+"""Objects of a local folder and of a store elsewhere, through the same few calls."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from obstore.store import MemoryStore, S3Store
+
+from store.objects import Objects, open_objects
+
+DATA = [b"ab" * 1_000_000, b"", b"cd" * 5_000_000, b"e"]
+
+
+@pytest.fixture(params=["local", "elsewhere"])
+def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
+    return open_objects("", tmp_path) if request.param == "local" else Objects(MemoryStore())
+
+
+def test_chunks_become_one_object(objects: Objects) -> None:
+    objects.put("a/b", iter(DATA))
+    assert objects.get("a/b") == b"".join(DATA)
+    assert objects.size("a/b") == 12_000_001
+
+
+def test_what_raises_while_chunks_are_made_leaves_no_object(objects: Objects) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield from DATA
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        objects.put("a/b", chunks())
+    with pytest.raises(FileNotFoundError):
+        objects.get("a/b")
+
+
+def test_a_folder_is_deleted_whole_and_alone(objects: Objects) -> None:
+    for path in ("a/1/x", "a/1/y/z", "a/10/x", "b"):
+        objects.put(path, b"1")
+    objects.delete("a/1/")
+    objects.delete("never/there/")
+    assert [objects.get(path) for path in ("a/10/x", "b")] == [b"1", b"1"]
+    for path in ("a/1/x", "a/1/y/z"):
+        with pytest.raises(FileNotFoundError):
+            objects.size(path)
+
+
+def test_only_local_objects_are_files_on_a_disk_of_known_room(tmp_path: Path) -> None:
+    local, elsewhere = open_objects("", tmp_path), Objects(MemoryStore())
+    local.put("a/b", b"1")
+    file = local.file("a/b")
+    assert file is not None
+    assert file.read_bytes() == b"1"
+    assert (local.free_bytes() or 0) > 0
+    assert (elsewhere.file("a/b"), elsewhere.free_bytes()) == (None, None)
+
+
+def test_objects_of_an_s3_store_have_presigned_urls() -> None:
+    store = S3Store("bucket", prefix="run", region="eu-central-1", access_key_id="id", secret_access_key="secret")
+    url = urlsplit(Objects(store).presigned("checkpoints/1/config.json", 60))
+    assert url.path == "/bucket/run/checkpoints/1/config.json"
+    query = parse_qs(url.query)
+    assert query["X-Amz-Expires"] == ["60"]
+    assert query["X-Amz-Signature"][0]

@@ -1,0 +1,49 @@
+"""Checkpoints of a session: copied by the engine, written in the thread of the task that asked for it."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
+from models.catalog import Catalog
+from store.claims import Claim
+from store.store import Store
+from workers.engine.engine import Engine
+from workers.engine.merged_export import MergedExport
+from workers.patience import persist
+
+STATE_FILE = "state.safetensors"
+
+
+class CheckpointWriter:
+    """`dtype` is that of the base models here, which a merged model takes over.
+
+    The session's lane stands still meanwhile; other sessions go on, since the engine only copies the adapter.
+    """
+
+    def __init__(self, store: Store, engine: Engine, catalog: Catalog, dtype: torch.dtype) -> None:
+        self._store, self._engine, self._catalog, self._dtype = store, engine, catalog, dtype
+
+    def training(self, claim: Claim) -> Checkpoint:
+        """Weights, optimizer state and step. Gradients that no step has used are not part of it."""
+        state = self._engine.copy_adapter(claim.session_id).result().without_gradients()
+        files = [NewFile.of(STATE_FILE, state.to_bytes())]
+        return self._write(claim, CheckpointKind.TRAINING, state.step, {Part.STATE: files})
+
+    def inference(self, claim: Claim) -> Checkpoint:
+        """The adapter, and the base model with the adapter merged into it."""
+        adapter = self._engine.export_adapter(claim.session_id).result()
+        name = claim.spec.base_model.name
+        merged = MergedExport(self._catalog.directory(name), adapter, self._dtype)
+        parts = {
+            Part.ADAPTER: list(adapter.peft_files(claim.spec.lora, name)),
+            Part.MERGED: list(merged.files()),
+        }
+        return self._write(claim, CheckpointKind.INFERENCE, adapter.step, parts)
+
+    def _write(
+        self, claim: Claim, kind: CheckpointKind, step: int, parts: Mapping[Part, Sequence[NewFile]]
+    ) -> Checkpoint:
+        checkpoints = self._store.checkpoints
+        folder = persist(lambda: checkpoints.begin(claim), f"beginning checkpoint {claim.operation_id}")
+        return checkpoints.write(claim, folder, kind, step, parts)
