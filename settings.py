@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from contract.limits import Limits
+from contract.limits import MOST_SAMPLES, Limits
 
 DAY = 86_400.0
 MOST_SECONDS = 36_500 * DAY
@@ -39,7 +39,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_sequences: Count = 64
 
     # Workers
-    worker_threads: Count = 128
+    worker_threads: Count = 512
     heartbeat_interval: Seconds = 1.0
     heartbeat_timeout: Seconds = 8.0
     redispatch_after: Seconds = 10.0
@@ -53,11 +53,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     # Requests
     max_body_bytes: Count = Limits().max_body_bytes
-    max_samples_per_call: Count = Limits().max_samples_per_call
+    max_samples_per_call: Annotated[int, msgspec.Meta(ge=1, le=MOST_SAMPLES)] = Limits().max_samples_per_call
     max_num_samples: Count = Limits().max_num_samples
     max_rank: Count = Limits().max_rank
     max_waiting_operations: Count = Limits().max_waiting_operations
-    max_running_samples: Count = 32
+    max_running_samples: Count = 16
+    max_held_requests: CountOrNone = 192
     default_wait: SecondsOrNone = 1.0
     max_wait: SecondsOrNone = 30.0
     inline_bytes: CountOrNone = 1024 * 1024

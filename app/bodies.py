@@ -8,7 +8,7 @@ import orjson
 from flask import Request, request
 from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
-from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import BadRequest, ClientDisconnected, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.state import state
 from schemas.base import UNKNOWN_FIELD
@@ -29,6 +29,9 @@ def read_body() -> bytes:
             return body
     except RequestEntityTooLarge:
         pass
+    except (OSError, ClientDisconnected) as error:
+        # gunicorn's word for a chunk that is none, and for a client that hung up.
+        raise BadRequest from error
     _drain(most=2 * limit)
     raise RequestEntityTooLarge
 

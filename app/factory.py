@@ -1,5 +1,7 @@
 """The application, put together."""
 
+from threading import Semaphore
+
 from flask import Flask
 
 from app import auth, docs, errors, links
@@ -29,7 +31,8 @@ def create_app(settings: Settings, store: Store) -> Flask:
     app.url_map.converters["id"] = IdConverter
     # A doubled slash is a path of its own (404), not a redirect in HTML.
     app.url_map.merge_slashes = False
-    keep(app, State(settings=settings, store=store, hub_card=hub_card))
+    held_requests = Semaphore(settings.max_held_requests)
+    keep(app, State(settings=settings, store=store, hub_card=hub_card, held_requests=held_requests))
     for part in (errors, auth, docs, links):
         part.register(app)
     api = Api(app, needs_key=bool(settings.api_keys))

@@ -6,7 +6,7 @@ import msgspec
 
 from app.idempotency import current_once
 from app.state import state
-from app.waiting import APPLIED, preferred_wait
+from app.waiting import APPLIED, held, preferred_wait
 from contract.operation import OperationKind, OperationStatus
 from schemas.operations import operation_view
 
@@ -25,7 +25,8 @@ def read(
     """The operation, awaited as the caller prefers, with its result once COMPLETED."""
     seconds, followed = preferred_wait()
     operations = state().store.operations
-    operation = operations.wait(session_id, operation_id, kind, seconds)
+    with held() as may_wait:
+        operation = operations.wait(session_id, operation_id, kind, seconds if may_wait else 0.0)
     completed = operation.status is OperationStatus.COMPLETED
     result = operations.result(operation, into) if completed else None
     return operation_view(operation, result, operations.ahead(operation)), followed

@@ -1,6 +1,7 @@
 """What every view reaches: settings, the store, and the hub's word on models that no worker has at hand."""
 
 from collections.abc import Callable
+from threading import Semaphore
 from typing import cast
 
 import msgspec
@@ -17,6 +18,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     store: Store
     hub_card: Callable[[str], ModelCard]
+    held_requests: Semaphore
 
 
 def keep(app: Flask, state: State) -> None:

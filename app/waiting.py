@@ -1,6 +1,8 @@
 """Prefer: wait=N (RFC 7240): how long a GET of an unfinished operation may be held."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from flask import request
 
@@ -25,6 +27,19 @@ def preferred_wait() -> tuple[float, dict[str, str]]:
         raise refusal(HEADER, "wait must be a number of seconds")
     seconds = min(float(asked), settings.max_wait)
     return seconds, {APPLIED: f"wait={seconds:g}"}
+
+
+@contextmanager
+def held() -> Iterator[bool]:
+    """Whether this request may be held: only so many are, lest all threads of the process wait."""
+    places = state().held_requests
+    if not places.acquire(blocking=False):
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        places.release()
 
 
 def _asked() -> str | None:

@@ -2,6 +2,9 @@
 
 import msgspec
 
+# What the samples-per-call limit may be set to: a longer list is refused before it is looked into.
+MOST_SAMPLES = 16_384
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes for the body; counts for the rest."""

@@ -101,3 +101,17 @@ class AnyCaseChoice(Choice):
 def prefixed(enum: type[StrEnum], prefix: str) -> dict[str, Any]:
     """The wire names of an enum's members."""
     return {f"{prefix}{member.name}": member for member in enum}
+
+
+class BoundedList(fields.List):
+    """A list whose length is looked at before its items, so that a long one costs nothing to refuse."""
+
+    def __init__(self, inner: Any, *, most: int, description: str, **options: Any) -> None:
+        self.most = most
+        metadata = {"description": description, "maxItems": most, **options.pop("metadata", {})}
+        super().__init__(inner, metadata=metadata, **options)
+
+    def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(value, list) and len(value) > self.most:
+            raise ValidationError(f"must have at most {self.most} items")
+        return super()._deserialize(value, *args, **kwargs)

@@ -6,9 +6,10 @@ import numpy as np
 from marshmallow import fields
 
 from contract.forward_backward import ForwardBackwardRequest, Grpo, Loss
-from contract.limits import Limits
+from contract.limits import MOST_SAMPLES, Limits
 from contract.model import ModelCard
 from schemas.base import AnswerSchema, RequestSchema
+from schemas.fields import BoundedList
 from schemas.losses import LossConfigSchema
 from schemas.model_input import outside_vocabulary, vocabulary_sentence
 from schemas.operations import OperationSchema
@@ -20,10 +21,12 @@ GRPO_ARRAYS = ("advantages", "generator_logprobs", "reference_logprobs")
 
 
 class ForwardBackwardBodySchema(RequestSchema):
-    samples = fields.List(
+    samples = BoundedList(
         fields.Nested(TrainingSampleSchema),
+        most=MOST_SAMPLES,
         required=True,
-        metadata={"description": "The batch; lengths may differ.", "minItems": 1},
+        description="The batch; lengths may differ.",
+        metadata={"minItems": 1},
     )
     loss = fields.Nested(LossConfigSchema, required=True)
 

@@ -10,8 +10,10 @@ from contract.model import ModelCard
 from schemas.arrays import IntegerArray
 from schemas.base import RequestSchema
 from schemas.bounds import INT64_MAX, Bounds
+from schemas.fields import BoundedList
 from schemas.problems import refusal
 
+MOST_CHUNKS = 4096
 TOKEN_IDS = Bounds(0, INT64_MAX)
 
 
@@ -47,10 +49,12 @@ class InputChunkSchema(RequestSchema):
 
 
 class ModelInputSchema(RequestSchema):
-    chunks = fields.List(
+    chunks = BoundedList(
         fields.Nested(InputChunkSchema),
+        most=MOST_CHUNKS,
         required=True,
-        metadata={"description": "Concatenated in order; at least one token in all.", "minItems": 1},
+        description="Concatenated in order; at least one token in all.",
+        metadata={"minItems": 1},
     )
 
     @post_load

@@ -12,7 +12,7 @@ from contract.sample import SampleRequest, SamplingParams, StopReason
 from schemas.arrays import AnswerArray
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import FLOAT32_MAX, FLOAT32_TINY, INT32_MAX, INT64_MAX, Bounds
-from schemas.fields import Choice, Integer, Number
+from schemas.fields import BoundedList, Choice, Integer, Number
 from schemas.model_input import ModelInput, ModelInputSchema, outside_vocabulary, vocabulary_sentence
 from schemas.operations import OperationSchema
 from schemas.problems import refusal
@@ -39,18 +39,15 @@ class SamplingParamsSchema(RequestSchema):
         load_default=DEFAULTS.top_k,
         description="Draws from the top_k likeliest tokens; -1, 0 and the vocabulary's size are off.",
     )
-    stop = fields.List(
+    stop = BoundedList(
         fields.String(
             validate=validate.Length(1, MOST_STOP_CHARACTERS, error="must have {min} to {max} characters"),
             error_messages={"invalid": "must be a string"},
         ),
+        most=MOST_STOP_STRINGS,
         load_default=list,
-        validate=validate.Length(max=MOST_STOP_STRINGS, error="must be at most {max} strings"),
-        metadata={
-            "description": "A completion ends with the token that completes one of these.",
-            "default": [],
-            "examples": [["\n\n", "END"]],
-        },
+        description="A completion ends with the token that completes one of these.",
+        metadata={"default": [], "examples": [["\n\n", "END"]]},
     )
     seed = Integer(description="Makes the completions reproducible; drawn at random when absent.")
 

@@ -89,6 +89,16 @@ class Claims:
         self._context.publish(reply[1])
         return True
 
+    def running(self, worker_id: str) -> dict[str, str]:
+        """The operations that the store believes to be running on the worker, with their sessions."""
+        redis, found = self._context.redis, {}
+        for session_id in redis.smembers(keys.worker_sessions(worker_id)):
+            head = redis.zrange(keys.lane(session_id.decode()), 0, self._context.settings.max_running_samples - 1)
+            for operation_id in head:
+                if redis.hget(keys.operation(operation_id.decode()), "state") == b"RUNNING":
+                    found[operation_id.decode()] = session_id.decode()
+        return found
+
     def publish_overdue(self, worker_id: str) -> int:
         """Publishes again this worker's operations whose message seems lost; their number.
 

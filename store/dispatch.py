@@ -7,6 +7,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from contract.operation import OperationKind
+from store.errors import Unavailable
 
 log = logging.getLogger(__name__)
 
@@ -35,11 +36,17 @@ class Dispatcher:
                 self._celery.send_task(
                     operation.kind.task_name, task_id=operation.operation_id, queue=operation.worker_id, retry=False
                 )
-            except OperationalError as error:
+            except (OperationalError, *Unavailable) as error:
                 log.warning("operation %s waits for the sweeper: %s", operation.operation_id, error)
 
     def forget(self, worker_id: str) -> None:
-        """Deletes the queue of a worker that is gone."""
+        """Deletes the queue of a worker that is gone; one that stays is no harm, nobody reads it."""
+        try:
+            self._delete(worker_id)
+        except (OperationalError, *Unavailable) as error:
+            log.warning("the queue of worker %s stays: %s", worker_id, error)
+
+    def _delete(self, worker_id: str) -> None:
         with self._celery.connection_for_write() as connection, connection.channel() as channel:
             channel.queue_delete(worker_id)
 

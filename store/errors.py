@@ -2,12 +2,19 @@
 
 import redis.exceptions
 
+
+class WriteRefusedError(redis.exceptions.RedisError):
+    """Redis takes no writes just now."""
+
+
 # Redis cannot be reached, or cannot take a write just now: the caller may retry.
 Unavailable = (
     redis.exceptions.ConnectionError,
     redis.exceptions.TimeoutError,
     redis.exceptions.OutOfMemoryError,
     redis.exceptions.ReadOnlyError,
+    redis.exceptions.BusyLoadingError,
+    WriteRefusedError,
 )
 
 

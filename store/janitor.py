@@ -2,6 +2,8 @@
 
 import logging
 
+from obstore.exceptions import BaseError as ObjectStoreError
+
 from contract.session import Session, SessionStatus
 from settings import DAY
 from store import keys
@@ -68,5 +70,11 @@ class Janitor:
             self._sessions.remove(session_id, answers_live=DAY)
 
     def delete_garbage(self) -> None:
-        for path in self._redis.spop(keys.GARBAGE, 1000):
-            self._objects.delete(path.decode())
+        """One that cannot be deleted stays in the set, for the next sweep."""
+        for path in self._redis.srandmember(keys.GARBAGE, 1000):
+            try:
+                self._objects.delete(path.decode())
+            except (ObjectStoreError, OSError) as error:
+                log.warning("the object %s could not be deleted: %s", path.decode(), error)
+            else:
+                self._redis.srem(keys.GARBAGE, path)

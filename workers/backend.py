@@ -37,6 +37,13 @@ class OperationBackend(RedisBackend):
         if claim is None:
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
             return result
+        try:
+            self._finish(claim, task_id, result, state)
+        finally:
+            current().stranded.leave(task_id)
+        return result
+
+    def _finish(self, claim: Claim, task_id: str, result: Any, state: str) -> None:
         error = operation_error(result) if state == states.FAILURE else None
         outcome = error or result.value
         if not persist(lambda: current().store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
@@ -46,7 +53,6 @@ class OperationBackend(RedisBackend):
             if not error and result.then:
                 result.then()
             log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended)
-        return result
 
 
 def operation_error(error: BaseException) -> OperationError:

@@ -12,6 +12,7 @@ from workers.runtime import Runtime
 log = logging.getLogger(__name__)
 
 SWEEP_SECONDS = 30.0
+LOOK_SECONDS = 3.0
 
 
 class Heartbeat:
@@ -20,7 +21,7 @@ class Heartbeat:
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._connected_since: float | None = None
-        self._last_sweep = time.monotonic()
+        self._last_sweep = self._last_look = time.monotonic()
 
     def start(self) -> None:
         self._thread.start()
@@ -54,6 +55,9 @@ class Heartbeat:
         store.janitor.move_sessions_of(store.workers.left())
         if self._has_been_connected():
             store.janitor.move_sessions_of(store.workers.lost())
+        if time.monotonic() - self._last_look >= LOOK_SECONDS:
+            self._runtime.stranded.sweep()
+            self._last_look = time.monotonic()
         if time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
             store.janitor.sweep()
             self._last_sweep = time.monotonic()

@@ -18,6 +18,7 @@ from workers.engine.engine import Engine
 from workers.patience import persist
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
+from workers.stranded import Stranded
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +37,7 @@ class Runtime:
         self.device = str(config.torch_device)
         self.engine = Engine(config)
         self.checkpoints = CheckpointWriter(self.store, self.engine, self.catalog, config.torch_dtype)
+        self.stranded = Stranded(self.store, self.worker_id)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(self.store, self.engine, self.catalog, settings.resident_sessions)
 

@@ -16,6 +16,9 @@ from workers.engine.sampler import draw
 from workers.engine.sequences import GrowingSequence, Sampling
 from workers.engine.waiting_line import WaitingLine
 
+# Sequences that a session may have running even when the batch is full.
+ALWAYS_PLACED = 2
+
 
 class DecodeBatch:
     """Sequences of any request, session and adapter share each forward pass; they join and leave at any step.
@@ -78,13 +81,20 @@ class DecodeBatch:
     def _choose(self) -> list[GrowingSequence]:
         """Who joins now: as many as there are places, cache and one pass of prompt tokens."""
         chosen: list[GrowingSequence] = []
-        while self._waiting and len(self._running) + len(chosen) < self._max_sequences:
+        while self._waiting:
             sequence = self._waiting.first([*self._running, *chosen])
+            if not self._has_place(sequence, [*self._running, *chosen]):
+                break
             if not self._fits([*self._running, *chosen, sequence]) or not self._is_one_pass([*chosen, sequence]):
                 break
             self._waiting.leave(sequence)
             chosen.append(sequence)
         return chosen
+
+    def _has_place(self, sequence: GrowingSequence, running: list[GrowingSequence]) -> bool:
+        """Whoever has fewer than a few running may always join, so that nobody waits for another's long ones."""
+        own = sum(other.sampling.session_id == sequence.sampling.session_id for other in running)
+        return len(running) < self._max_sequences or own < ALWAYS_PLACED
 
     def _fits(self, sequences: list[GrowingSequence]) -> bool:
         return len(sequences) * max(sequence.reserved_length for sequence in sequences) <= self._cache_tokens
@@ -130,7 +140,7 @@ class DecodeBatch:
         for row in reversed(range(len(self._running))):
             if self._running[row].sampling is sampling:
                 self._remove(row)
-        sampling.future.set_exception(error)
+        sampling.fail(error)
 
 
 def _cache_budget(device: torch.device) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, pad
@@ -33,7 +34,7 @@ def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float])
 
 
 def _method(params: SamplingParams, vocabulary: int) -> Method:
-    if params.temperature == 0:
+    if np.float32(params.temperature) == 0:
         return _greedy
     if params.top_p >= 1 and not 0 < params.top_k < vocabulary:
         return _unfiltered

@@ -90,5 +90,14 @@ class Sampling:
         return any(sequence.tokens for sequence in self.sequences)
 
     def finish_if_done(self) -> None:
-        if all(sequence.stop_reason for sequence in self.sequences):
+        if self.sequences and all(sequence.stop_reason for sequence in self.sequences):
             self.future.set_result(SampleResult(tuple(sequence.result() for sequence in self.sequences)))
+            self.let_go()
+
+    def fail(self, error: Exception) -> None:
+        self.future.set_exception(error)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Breaks the circle of request and sequences, which would keep the adapter's memory for the collector."""
+        self.sequences = []

@@ -1,0 +1,43 @@
+"""Operations that the store believes to be running here, and are not.
+
+That happens when Redis came back from a crash with less than it had told (its disk was slow or its power failed): the
+end of an operation is undone, while its worker has gone on. The store is the truth, so what is in memory is given up:
+the session is taken over by its own worker, in a new epoch.
+"""
+
+import logging
+import threading
+
+from store.store import Store
+
+log = logging.getLogger(__name__)
+
+
+class Stranded:
+    def __init__(self, store: Store, worker_id: str) -> None:
+        self._store, self._worker_id = store, worker_id
+        self._lock = threading.Lock()
+        self._here: set[str] = set()
+        self._suspects: set[str] = set()
+
+    def enter(self, operation_id: str) -> None:
+        """Called before an operation is claimed."""
+        with self._lock:
+            self._here.add(operation_id)
+
+    def leave(self, operation_id: str) -> None:
+        """Called when its end is in the store, or somebody else's."""
+        with self._lock:
+            self._here.discard(operation_id)
+
+    def sweep(self) -> None:
+        """Takes over the sessions of operations that were not here twice in a row: one that has just ended may
+        seem so once."""
+        running = self._store.claims.running(self._worker_id)
+        with self._lock:
+            missing = set(running) - self._here
+        for operation_id in missing & self._suspects:
+            session_id = running[operation_id]
+            log.warning("operation %s of session %s is not running here: starting it again", operation_id, session_id)
+            self._store.sessions.move(session_id, self._worker_id, self._worker_id)
+        self._suspects = missing - self._suspects
