@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test check format constraints clean
+.PHONY: help setup up demo test chaos load check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -28,6 +28,12 @@ demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; 
 
 test: setup $(VENV)/dev.stamp ## run every test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+chaos: setup $(VENV)/dev.stamp ## kill, stall and cut a stack at random and compare with the undisturbed run (ARGS="--seed 1")
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.chaos $(ARGS)
+
+load: setup $(VENV)/dev.stamp ## 200 clients at once on a tiny model for a minute; prints latencies
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.load $(ARGS)
 
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
 	$(BIN)/ruff check

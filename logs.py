@@ -11,4 +11,4 @@ def configure_logging(level: str) -> None:
     # Celery's lines for each message received and task ended; workers/backend.py says it in our words.
     logging.getLogger("celery.worker.strategy").setLevel(logging.WARNING)
     logging.getLogger("celery.app.trace").setLevel(logging.WARNING)
-    logging.getLogger("httpx").setLevel(logging.WARNING)
+    logging.getLogger("httpx2").setLevel(logging.WARNING)

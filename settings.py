@@ -4,12 +4,19 @@ import difflib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated, Literal
 
 import msgspec
 
 from contract.limits import Limits
 
 DAY = 86_400.0
+MOST_SECONDS = 36_500 * DAY
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+CountOrNone = Annotated[int, msgspec.Meta(ge=0)]
+Seconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)]
+SecondsOrNone = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,47 +28,51 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     objects_url: str = ""
     models_dir: Path | None = None
     api_keys: tuple[str, ...] = ()
-    log_level: str = "INFO"
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     # Engine
-    device: str = "auto"
-    dtype: str = "float32"
-    torch_threads: int = 0
-    horizon: int = 1024
-    micro_batch_tokens: int = 2048
-    max_batch_sequences: int = 64
+    device: Annotated[str, msgspec.Meta(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    torch_threads: CountOrNone = 0
+    horizon: Count = 1024
+    micro_batch_tokens: Count = 2048
+    max_batch_sequences: Count = 64
 
     # Workers
-    worker_threads: int = 128
-    heartbeat_interval: float = 1.0
-    heartbeat_timeout: float = 8.0
-    redispatch_after: float = 10.0
-    most_attempts: int = 5
-    snapshot_steps: int = 10
-    snapshot_seconds: float = 60.0
+    worker_threads: Count = 128
+    heartbeat_interval: Seconds = 1.0
+    heartbeat_timeout: Seconds = 8.0
+    redispatch_after: Seconds = 10.0
+    drain_seconds: Seconds = 25.0
+    max_worker_sessions: Count = 256
+    resident_sessions: Count = 64
+    reserved_bytes: CountOrNone = 512 * 1024 * 1024
+    most_attempts: Count = 5
+    snapshot_steps: Count = 10
+    snapshot_seconds: Seconds = 60.0
 
     # Requests
-    max_body_bytes: int = Limits().max_body_bytes
-    max_samples_per_call: int = Limits().max_samples_per_call
-    max_num_samples: int = Limits().max_num_samples
-    max_rank: int = Limits().max_rank
-    max_waiting_operations: int = Limits().max_waiting_operations
-    max_running_samples: int = 32
-    default_wait: float = 1.0
-    max_wait: float = 30.0
-    inline_bytes: int = 1024 * 1024
+    max_body_bytes: Count = Limits().max_body_bytes
+    max_samples_per_call: Count = Limits().max_samples_per_call
+    max_num_samples: Count = Limits().max_num_samples
+    max_rank: Count = Limits().max_rank
+    max_waiting_operations: Count = Limits().max_waiting_operations
+    max_running_samples: Count = 32
+    default_wait: SecondsOrNone = 1.0
+    max_wait: SecondsOrNone = 30.0
+    inline_bytes: CountOrNone = 1024 * 1024
 
     # Retention
-    session_retention: float = 7 * DAY
-    result_retention: float = DAY
-    results_kept: int = 1000
-    idle_timeout: float = 0.0
+    session_retention: SecondsOrNone = 7 * DAY
+    result_retention: SecondsOrNone = DAY
+    results_kept: Count = 1000
+    idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off
-    checkpoints_kept: int = 0
-    checkpoint_retention: float = 0.0
-    disk_floor_bytes: int = 1024**3
-    link_seconds: int = 3600
+    checkpoints_kept: CountOrNone = 0
+    checkpoint_retention: SecondsOrNone = 0.0
+    disk_floor_bytes: CountOrNone = 1024**3
+    link_seconds: Count = 3600
     public_url: str = ""
 
     @property
@@ -70,35 +81,47 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
-    """Settings from the environment.
+    """Settings from the environment; an empty variable is an absent one.
 
     Raises:
-        ValueError: a CELERITY_ name that is not a setting, or a value that is not of its type.
+        ValueError: a CELERITY_ name that is not a setting, or a value that its setting does not take.
     """
-    fields = {f"CELERITY_{name.upper()}": name for name in Settings.__struct_fields__ if name != "data_dir"}
-    fields["DATA_DIR"] = "data_dir"
-    _refuse_unknown(environment, fields)
-    given = {name: environment[variable] for variable, name in fields.items() if environment.get(variable)}
+    _refuse_unknown(environment)
+    given: dict[str, object] = {
+        name: environment[_variable(name)] for name in Settings.__struct_fields__ if environment.get(_variable(name))
+    }
+    if "api_keys" in given:
+        given["api_keys"] = [key.strip() for key in str(given["api_keys"]).split(",") if key.strip()]
+    settings = msgspec.convert({}, Settings)
+    for name, value in given.items():
+        settings = msgspec.structs.replace(settings, **{name: _convert(name, value)})
+    return settings
+
+
+def _convert(name: str, value: object) -> object:
+    """One value, on its own, so that the error can name its variable."""
     try:
-        return msgspec.convert(_typed(given), Settings, strict=False, dec_hook=_path)
+        converted = msgspec.convert({name: value}, Settings, strict=False, dec_hook=_path)
     except msgspec.ValidationError as error:
-        raise ValueError(f"a setting has a wrong value: {error}") from error
+        reason = str(error).partition(" - at ")[0]
+        raise ValueError(f"{_variable(name)} has a value that it does not take: {reason}") from error
+    return getattr(converted, name)
 
 
-def _refuse_unknown(environment: Mapping[str, str], fields: Mapping[str, str]) -> None:
+def _variable(name: str) -> str:
+    return "DATA_DIR" if name == "data_dir" else f"CELERITY_{name.upper()}"
+
+
+def _refuse_unknown(environment: Mapping[str, str]) -> None:
+    known = {_variable(name) for name in Settings.__struct_fields__}
     for variable in environment:
-        if variable.startswith("CELERITY_") and variable not in fields:
-            near = difflib.get_close_matches(variable, fields, n=1)
+        if variable.startswith("CELERITY_") and variable not in known:
+            near = difflib.get_close_matches(variable, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ValueError(f"{variable} is not a setting of Celerity{hint}")
-
-
-def _typed(given: dict[str, str]) -> dict[str, object]:
-    keys = given.get("api_keys", "")
-    return {**given, "api_keys": [key.strip() for key in keys.split(",") if key.strip()]}
 
 
 def _path(kind: type, value: object) -> object:
     if kind is Path and isinstance(value, str):
         return Path(value)
-    raise NotImplementedError(kind)
+    raise TypeError(kind)

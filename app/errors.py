@@ -12,7 +12,9 @@ from app.state import state
 from schemas.errors import error_body, invalid_body
 from store.errors import (
     CheckpointGoneError,
+    FullError,
     KeyReusedError,
+    NoRoomError,
     NotCancellableError,
     NotFoundError,
     SessionNotActiveError,
@@ -31,6 +33,7 @@ STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     NotCancellableError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     TooManyWaitingError: HTTPStatus.TOO_MANY_REQUESTS,
+    NoRoomError: HTTPStatus.TOO_MANY_REQUESTS,
 }
 SENTENCES = {
     HTTPStatus.NOT_FOUND: "there is nothing at this path",
@@ -63,7 +66,7 @@ def invalid(error: ValidationError) -> Response:
 
 def refused(error: StoreError) -> Response:
     response = answer(STATUS_OF[type(error)], str(error))
-    if isinstance(error, TooManyWaitingError):
+    if isinstance(error, FullError):
         response.headers["Retry-After"] = str(error.retry_after)
     return response
 

@@ -27,4 +27,5 @@ def read(
     operations = state().store.operations
     operation = operations.wait(session_id, operation_id, kind, seconds)
     completed = operation.status is OperationStatus.COMPLETED
-    return operation_view(operation, operations.result(operation, into) if completed else None), followed
+    result = operations.result(operation, into) if completed else None
+    return operation_view(operation, result, operations.ahead(operation)), followed

@@ -39,7 +39,8 @@ class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
     Entry t predicts targets_T[t] from the sample's tokens up to and including tokens_T[t]. A
     sample may be empty. Arrays: offsets int64 [N+1]; tokens and targets int32 [T]; weights
     float32 [T], 0 where nothing is trained; advantages and logprobs float32 [T], present
-    when the loss reads them.
+    when the loss reads them. `forward_only` adds no gradient and `return_logprobs` answers the
+    logprobs: no call of the native contract sets them; they belong to the engine's vocabulary.
     """
 
     offsets: np.ndarray

@@ -16,15 +16,6 @@ class SessionStatus(StrEnum):
     STOPPED = "STOPPED"
     ERROR = "ERROR"
 
-    @property
-    def is_active(self) -> bool:
-        """Whether new operations are accepted."""
-        return self in (SessionStatus.CREATING, SessionStatus.RUNNING)
-
-    @property
-    def is_ended(self) -> bool:
-        return self in (SessionStatus.STOPPED, SessionStatus.ERROR)
-
 
 class LoraConfig(msgspec.Struct, frozen=True):
     """Rank and scale (alpha / rank) of the adapter; dropout acts in cross-entropy only."""

@@ -80,8 +80,7 @@ def ask(session: Session, tokenizer: Any, sums: list[tuple[int, int]], count: in
 def training_samples(group: list[Json]) -> list[Json]:
     """A question's replies with their advantages. A sample is the whole sequence with one entry per
     token; the mask leaves the prompt out."""
-    rewards = [reply["reward"] for reply in group]
-    samples = []
+    rewards, samples = [reply["reward"] for reply in group], []
     for reply in group:
         advantage = (reply["reward"] - mean(rewards)) / (pstdev(rewards) + 1e-4)
         before, tokens = len(reply["prompt"]), reply["tokens"]
@@ -99,10 +98,11 @@ def train(session: Session, groups: list[list[Json]], learning_rate: float) -> J
     one step old, so its ratios differ from 1."""
     samples = [sample for group in groups for sample in training_samples(group)]
     loss = {"type": "LOSS_TYPE_GRPO", "grpo_params": {"agg_type": "token_mean"}}
+    paths = []
     for half in (samples[::2], samples[1::2]):
-        path = session.submit("forward-backward", {"samples": half, "loss": loss})
-        session.submit("optim-step", {"learning_rate": learning_rate})
-    return dict(session.wait(path)["metrics"])
+        paths += [session.submit("forward-backward", {"samples": half, "loss": loss})]
+        paths += [session.submit("optim-step", {"learning_rate": learning_rate})]
+    return dict([session.wait(path) for path in paths][-2]["metrics"])
 
 
 def main(options: argparse.Namespace) -> bool:

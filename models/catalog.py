@@ -22,11 +22,13 @@ class Catalog:
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
-        """Raises ValueError when one of the folders is not there."""
+        """Raises ValueError when one of the folders is not there, or is itself a model."""
         self._models: dict[str, tuple[ModelCard, Path]] = {}
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"the models folder {folder} is not a directory")
+            if _is_model(folder):
+                raise ValueError(f"the models folder {folder} is itself a model; name the folder above it")
             for directory in _model_directories(folder, ()):
                 self._add(directory.relative_to(folder).as_posix(), directory)
 

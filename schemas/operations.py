@@ -41,6 +41,9 @@ class OperationSchema(AnswerSchema):
     operation_id = identifier("The operation's id.")
     status = Choice(STATUSES, required=True, description="Where the operation is.")
     error = fields.Nested(OperationErrorSchema, metadata={"description": "The reason, once FAILED."})
+    queue_position = fields.Integer(
+        metadata={"description": "While PENDING: how many operations of the session come before it.", "examples": [2]}
+    )
 
 
 class OperationSummarySchema(OperationSchema):
@@ -50,13 +53,15 @@ class OperationSummarySchema(OperationSchema):
     ended_at = timestamp("When it ended.")
 
 
-def operation_view(operation: Operation, result: Any = None) -> dict[str, Any]:
-    """The fields of an OperationSchema that this operation has; `result` only when it is COMPLETED."""
+def operation_view(operation: Operation, result: Any = None, ahead: int | None = None) -> dict[str, Any]:
+    """The fields of an OperationSchema that this operation has; `result` only when it is COMPLETED, `ahead`
+    (operations of its session before it) only while it is PENDING."""
     view = {
         "operation_id": operation.id,
         "status": operation.status,
         "error": operation.error,
         "data": result,
+        "queue_position": ahead,
     }
     return _present(view)
 

@@ -1,17 +1,20 @@
 """Operations as workers see them: claimed once, finished once, published again when overdue."""
 
+from typing import TypeVar
+
 import msgspec
 
 from contract.checkpoint import Checkpoint
 from contract.codec import decode, encode
-from contract.operation import ErrorCode, Operation, OperationError, OperationKind
+from contract.operation import ErrorCode, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
 from contract.session import SessionSpec
 from store import keys
 from store.context import Context
-from store.errors import NotFoundError
 from store.records import OPERATION_FIELDS, operation_from
 from store.transitions import Move
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +29,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     epoch: int
     spec: SessionSpec
-    request: bytes
+    stored: bytes
     fence: str
 
 
@@ -51,9 +54,13 @@ class Claims:
             seq=int(seq),
             epoch=int(epoch),
             spec=decode(spec, SessionSpec),
-            request=self._context.payloads.get(stored) if stored else b"",
+            stored=stored,
             fence=fence,
         )
+
+    def request(self, claim: Claim, into: type[T]) -> T:
+        """What the claimed operation asks for."""
+        return decode(self._context.payloads.get(claim.stored), into)
 
     def finish(self, claim: Claim, outcome: msgspec.Struct | OperationError | None) -> bool:
         """Ends the operation with its result or error and dispatches what this releases.
@@ -81,14 +88,6 @@ class Claims:
             return False
         self._context.publish(reply[1])
         return True
-
-    def find(self, operation_id: str) -> Operation:
-        """An operation of any session and kind. Raises NotFoundError."""
-        row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
-        operation = operation_from(operation_id, row)
-        if operation is None:
-            raise NotFoundError("no such operation")
-        return operation
 
     def publish_overdue(self, worker_id: str) -> int:
         """Publishes again this worker's operations whose message seems lost; their number.

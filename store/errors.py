@@ -27,16 +27,33 @@ class SessionNotActiveError(StoreError):
     """The session takes no new operations."""
 
 
-class TooManyWaitingError(StoreError):
-    """The session's lane is full; `retry_after` is in seconds."""
+class FullError(StoreError):
+    """There is no room just now; `retry_after` is in seconds."""
 
-    def __init__(self, limit: int, retry_after: int = 1) -> None:
-        super().__init__(f"{limit} operations of this session are waiting already, the most it may have")
-        self.retry_after = retry_after
+    retry_after = 1
+
+
+class NoRoomError(FullError):
+    """Every worker that could take a session is full."""
+
+    retry_after = 10
+
+    def __init__(self) -> None:
+        super().__init__("every worker for this base model is full; stop a session, add a worker, or retry")
+
+
+class TooManyWaitingError(FullError):
+    """The session's lane is full."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"{limit} operations of this session have not ended yet, the most that it may have")
 
 
 class KeyReusedError(StoreError):
     """The Idempotency-Key came before with another body."""
+
+    def __init__(self) -> None:
+        super().__init__("this Idempotency-Key came before with another body")
 
 
 class NotCancellableError(StoreError):

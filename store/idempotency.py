@@ -33,7 +33,7 @@ class Answers:
         answer: bytes | None
         first_digest, answer = self._redis.hmget(key, "digest", "answer")
         if first_digest is not None and first_digest != digest:
-            raise KeyReusedError("this Idempotency-Key came before with another body")
+            raise KeyReusedError
         return answer
 
     def remember(self, once: Once, session_id: str, answer: bytes) -> bytes:
@@ -49,5 +49,5 @@ class Answers:
         first: bytes
         first_digest, first = replies[2]
         if first_digest != digest:
-            raise KeyReusedError("this Idempotency-Key came before with another body")
+            raise KeyReusedError
         return first

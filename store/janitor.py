@@ -40,19 +40,15 @@ class Janitor:
     def move_sessions_of(self, lost: list[str]) -> None:
         """Gives what these workers held to live ones; the workers are forgotten once they hold nothing."""
         for worker_id in lost:
-            sessions = self._sessions.find(self._workers.sessions(worker_id))
-            moved = [self._move(session, worker_id) for session in sessions if session]
-            if all(moved):
-                self._workers.forget(worker_id)
+            for session in self._sessions.find(self._workers.sessions(worker_id)):
+                if session:
+                    self._move(session, worker_id)
+            self._workers.forget(worker_id)
 
-    def _move(self, session: Session, lost: str) -> bool:
-        """Whether the session is not with the lost worker any more."""
-        new = self._workers.place(session.spec.base_model.name)
-        if new is None:
-            return False
-        if self._sessions.move(session.id, lost, new):
+    def _move(self, session: Session, lost: str) -> None:
+        new = self._workers.adopter(session.spec.base_model.name)
+        if new and self._sessions.move(session.id, lost, new):
             log.warning("session %s moved from worker %s, which is gone, to %s", session.id, lost, new)
-        return True
 
     def stop_idle_sessions(self) -> None:
         if not self._settings.idle_timeout:

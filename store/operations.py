@@ -64,12 +64,13 @@ class Operations:
             case b"unknown":
                 return NotFoundError("no such training session")
             case b"inactive":
-                return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations")
+                why = f" ({reply[2].decode()})" if reply[2] else ""
+                return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations{why}")
             case b"full":
                 return TooManyWaitingError(self._context.settings.max_waiting_operations)
             case _:
                 assert reply[0] == b"reused", reply
-                return KeyReusedError("this Idempotency-Key came before with another body")
+                return KeyReusedError()
 
     def get(self, session_id: str, operation_id: str, kind: OperationKind | None = None) -> Operation:
         """The operation, if it is one of this session and (when given) of this kind.
@@ -96,6 +97,11 @@ class Operations:
                 if operation.status.is_ended or remaining <= 0:
                     return operation
                 ended.wait(remaining)
+
+    def ahead(self, operation: Operation) -> int | None:
+        """How many operations of its session come before a pending one; None once it has begun."""
+        rank: int | None = self._context.redis.zrank(keys.lane(operation.session_id), operation.id)
+        return rank if operation.status is OperationStatus.PENDING else None
 
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""

@@ -35,7 +35,7 @@ class Sessions:
         if reply[0] == b"gone":
             raise CheckpointGoneError("the checkpoint has been deleted")
         if reply[0] == b"reused":
-            raise KeyReusedError("this Idempotency-Key came before with another body")
+            raise KeyReusedError
         if reply[0] == b"existing":
             return self.get(reply[1].decode())
         self._context.publish(reply[1])

@@ -6,18 +6,27 @@ from contract.codec import decode, encode
 from contract.model import ModelCard
 from store import keys
 from store.context import Context
+from store.errors import NoRoomError
 
 # The heartbeat of a worker that has left.
 LEFT = 0.0
 
 
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
-    """What a worker says of itself with each heartbeat."""
+    """What a worker says of itself with each heartbeat.
+
+    `capacity` is how many sessions it may hold, `resident` how many adapters are in its memory (the others are
+    parked), `free_bytes` what its device has left; below its reserve it takes no new session.
+    """
 
     host: str
     pid: int
     device: str
     models: tuple[ModelCard, ...]
+    capacity: int
+    resident: int
+    free_bytes: int
+    reserved_bytes: int
 
 
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +40,12 @@ class Worker(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def models(self) -> tuple[ModelCard, ...]:
         return self.announcement.models
+
+    @property
+    def room(self) -> int:
+        """How many more sessions it takes."""
+        said = self.announcement
+        return 0 if said.free_bytes < said.reserved_bytes else max(0, said.capacity - self.session_count)
 
     def serves(self, base_model: str) -> bool:
         return any(card.name == base_model for card in self.models)
@@ -78,22 +93,37 @@ class Workers:
         return [id.decode() for id in self._context.redis.zrangebyscore(keys.WORKERS, LEFT, LEFT)]
 
     def place(self, base_model: str) -> str | None:
-        """The live worker with the fewest sessions among those that serve the model; for a model
-        that none has at hand (a hub id), among all. None when no worker is alive."""
+        """The live worker with most room among those that serve the model; for a model that none has
+        at hand (a hub id), among all. None when no worker is alive.
+
+        Raises NoRoomError when they are all full.
+        """
         live = self.live()
         candidates = [worker for worker in live if worker.serves(base_model)] or live
-        return min(candidates, key=lambda worker: (worker.session_count, worker.id)).id if candidates else None
+        if not candidates:
+            return None
+        best = max(candidates, key=lambda worker: (worker.room, worker.announcement.free_bytes, worker.id))
+        if not best.room:
+            raise NoRoomError
+        return best.id
+
+    def adopter(self, base_model: str) -> str | None:
+        """The live worker for a session that has lost its own: `place`, but never refused, since the session is
+        accepted already."""
+        live = self.live()
+        candidates = [worker for worker in live if worker.serves(base_model)] or live
+        return max(candidates, key=lambda worker: (worker.room, worker.id)).id if candidates else None
 
     def sessions(self, worker_id: str) -> set[str]:
         """The sessions that the worker holds."""
         return {id.decode() for id in self._context.redis.smembers(keys.worker_sessions(worker_id))}
 
-    def forget(self, worker_id: str) -> None:
-        """Removes a worker that holds nothing any more, and its queue."""
-        redis = self._context.redis
-        redis.zrem(keys.WORKERS, worker_id)
-        redis.delete(keys.worker(worker_id), keys.worker_sessions(worker_id))
-        self._context.dispatcher.forget(worker_id)
+    def forget(self, worker_id: str) -> bool:
+        """Removes a worker that holds nothing any more, and its queue; False when it does hold something."""
+        forgotten = bool(self._context.scripts.run("forget_worker", worker_id))
+        if forgotten:
+            self._context.dispatcher.forget(worker_id)
+        return forgotten
 
     def _oldest_live_beat(self) -> float:
         return self._context.now() - self._context.settings.heartbeat_timeout

@@ -2,28 +2,18 @@
 
 import logging
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
 import msgspec
 from celery import states
 from celery.backends.redis import RedisBackend
 
-from contract.operation import ErrorCode, OperationError, OperationFailedError, OperationStatus
-from settings import load_settings
+from contract.operation import ErrorCode, OperationError, OperationFailedError
 from store.claims import Claim
-from store.errors import NotFoundError
-from store.store import Store, open_store
 from workers.patience import persist
+from workers.process import current
 
 log = logging.getLogger(__name__)
-
-STATES = {
-    OperationStatus.PENDING: states.PENDING,
-    OperationStatus.RUNNING: states.STARTED,
-    OperationStatus.COMPLETED: states.SUCCESS,
-    OperationStatus.FAILED: states.FAILURE,
-}
 
 
 class Outcome:
@@ -42,10 +32,6 @@ class Outcome:
 class OperationBackend(RedisBackend):
     """A task's result is its operation's: one record, written once, only by who holds the claim."""
 
-    @cached_property
-    def store(self) -> Store:
-        return open_store(load_settings())
-
     def store_result(self, task_id: str, result: Any, state: str, *_: Any, request: Any = None, **__: Any) -> Any:
         claim: Claim | None = getattr(request, "claim", None)
         if claim is None:
@@ -53,7 +39,7 @@ class OperationBackend(RedisBackend):
             return result
         error = operation_error(result) if state == states.FAILURE else None
         outcome = error or result.value
-        if not persist(lambda: self.store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
+        if not persist(lambda: current().store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
             log.warning("operation %s was taken away from this worker; its result is dropped", task_id)
         else:
             ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"
@@ -61,14 +47,6 @@ class OperationBackend(RedisBackend):
                 result.then()
             log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended)
         return result
-
-    def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
-        try:
-            operation = self.store.claims.find(task_id)
-        except NotFoundError:
-            return {"status": states.PENDING, "result": None}
-        error = RuntimeError(operation.error.message) if operation.error else None
-        return {"status": STATES[operation.status], "result": error, "task_id": task_id}
 
 
 def operation_error(error: BaseException) -> OperationError:

@@ -4,6 +4,7 @@ Each worker has a queue of its own, named by its id, and the threads pool: its t
 the engine, and a process that owns a GPU must not fork.
 """
 
+import threading
 from typing import Any
 
 from celery import Celery, signals
@@ -37,8 +38,11 @@ def use_our_logging(**_: Any) -> None:
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
     configure_logging(settings.log_level)
-    runtime = open_runtime(settings)
-    runtime.start()
+    try:
+        runtime = open_runtime(settings)
+    except ValueError as error:
+        # Celery would log any other exception and go on as a worker that runs nothing.
+        raise SystemExit(f"celerity: {error}") from error
     instance.hostname = runtime.worker_id
     conf.task_default_queue = runtime.worker_id
     conf.task_queues = [Queue(runtime.worker_id)]
@@ -50,13 +54,25 @@ def announce(**_: Any) -> None:
     heartbeat.start()
 
 
+def drain(**_: Any) -> None:
+    """In a thread of its own: this is called by a signal handler, which may have interrupted anything."""
+
+    def go() -> None:
+        if heartbeat:
+            heartbeat.stop()
+            current().drain()
+
+    threading.Thread(target=go, name="drain", daemon=True).start()
+
+
 def leave(**_: Any) -> None:
     if heartbeat:
         heartbeat.stop()
-    current().close()
+        current().close()
 
 
 signals.setup_logging.connect(use_our_logging)
 signals.celeryd_init.connect(become_worker)
 signals.worker_ready.connect(announce)
+signals.worker_shutting_down.connect(drain)
 signals.worker_shutdown.connect(leave)

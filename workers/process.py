@@ -11,16 +11,17 @@ _runtime: "Runtime | None" = None
 
 
 def open_runtime(settings: "Settings") -> "Runtime":
-    """Makes this process a worker."""
+    """Makes this process a worker. Raises ValueError when a setting, or Redis, does not allow it."""
     global _runtime
-    # Threads of OpenMP that spin while they wait cost little alone and a factor of ten when the API or another
-    # worker needs the core. Read once, when torch is loaded.
+    # Read once, when torch is loaded; see docs/decisions/0008.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     from workers.runtime import Runtime
 
     assert _runtime is None, "a process has one runtime"
-    _runtime = Runtime(settings)
-    return _runtime
+    runtime = Runtime(settings)
+    runtime.start()
+    _runtime = runtime
+    return runtime
 
 
 def current() -> "Runtime":

@@ -2,7 +2,9 @@
 
 import logging
 import threading
-from collections import defaultdict
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import blake2b
 
 from contract.codec import decode
@@ -24,20 +26,36 @@ class Residency:
     """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
     has held the session, what is here is old."""
 
-    def __init__(self, store: Store, engine: Engine, catalog: Catalog) -> None:
-        self._store, self._engine, self._catalog = store, engine, catalog
-        self._epochs: dict[str, int] = {}
+    def __init__(self, store: Store, engine: Engine, catalog: Catalog, most: int) -> None:
+        """`most` adapters stay in memory; beyond that, those that nothing has used for longest are parked."""
+        self._store, self._engine, self._catalog, self._most = store, engine, catalog, most
+        self._epochs: OrderedDict[str, int] = OrderedDict()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        self._users: Counter[str] = Counter()
 
-    def ensure(self, claim: Claim) -> None:
-        """Brings the claimed operation's session into memory, as it was before that operation.
+    @property
+    def count(self) -> int:
+        """Adapters in memory."""
+        return len(self._epochs)
+
+    @contextmanager
+    def hold(self, claim: Claim) -> Iterator[None]:
+        """Brings the claimed operation's session into memory, as it was before that operation, and keeps it there.
 
         Raises OperationFailedError when its base model cannot be loaded.
         """
         with self._locks[claim.session_id]:
             if self._epochs.get(claim.session_id) != claim.epoch:
                 self._restore(claim)
-                self._epochs[claim.session_id] = claim.epoch
+            self._epochs[claim.session_id] = claim.epoch
+            self._epochs.move_to_end(claim.session_id)
+            self._users[claim.session_id] += 1
+        self._park_surplus()
+        try:
+            yield
+        finally:
+            with self._locks[claim.session_id]:
+                self._users[claim.session_id] -= 1
 
     def release(self, session_id: str) -> None:
         """Frees the session's adapter; releasing it twice is releasing it once."""
@@ -49,6 +67,15 @@ class Residency:
         """Frees the adapters of sessions that are not this worker's any more."""
         for session_id in set(self._epochs) - held:
             self.release(session_id)
+
+    def _park_surplus(self) -> None:
+        """A parked session needs nothing but to leave: its next operation restores it like any other."""
+        for session_id in list(self._epochs)[: max(0, len(self._epochs) - self._most)]:
+            with self._locks[session_id]:
+                if not self._users[session_id] and session_id in self._epochs:
+                    del self._epochs[session_id]
+                    self._engine.drop_adapter(session_id).result()
+                    log.info("session %s parked", session_id)
 
     def _restore(self, claim: Claim) -> None:
         load = self._store.snapshots.load

@@ -1,8 +1,10 @@
 """What one worker process is: its identity, the store, the engine and the base models at hand."""
 
+import logging
 import os
 import secrets
 import socket
+import time
 from pathlib import Path
 
 from models import bundled
@@ -16,6 +18,8 @@ from workers.engine.engine import Engine
 from workers.patience import persist
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
+
+log = logging.getLogger(__name__)
 
 
 class Runtime:
@@ -31,9 +35,9 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
-        self.residency = Residency(self.store, self.engine, self.catalog)
-        self.checkpoints = CheckpointWriter(self.store, self.engine, self.catalog, config.torch_dtype)
+        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
+        self.residency = Residency(self.store, self.engine, self.catalog, settings.resident_sessions)
 
     def start(self) -> None:
         """Waits for Redis. Raises ValueError when it may throw operations away."""
@@ -52,7 +56,24 @@ class Runtime:
         self.store.workers.leave(self.worker_id)
 
     def announcement(self) -> Announcement:
-        return Announcement(host=self.host, pid=os.getpid(), device=self.device, models=self.catalog.cards())
+        return Announcement(
+            host=self.host,
+            pid=os.getpid(),
+            device=self.device,
+            models=self.catalog.cards(),
+            capacity=self.settings.max_worker_sessions,
+            resident=self.residency.count,
+            free_bytes=self.engine.free_bytes(),
+            reserved_bytes=self.settings.reserved_bytes,
+        )
+
+    def drain(self) -> None:
+        """Gives the sessions to other workers if there are any, and ends the process when what it runs takes
+        longer than it may: that goes back, and is run elsewhere."""
+        self.store.workers.leave(self.worker_id)
+        time.sleep(self.settings.drain_seconds)
+        log.warning("still running after %.0f s of draining: going", self.settings.drain_seconds)
+        os._exit(0)
 
 
 def model_folders(settings: Settings) -> list[Path]:

@@ -10,7 +10,6 @@ from uuid import uuid4
 from celery import Task
 from celery.exceptions import Ignore
 
-from contract.codec import decode
 from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
@@ -49,40 +48,44 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
 
 @operation_task(OperationKind.CREATE_SESSION)
 def create_session(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    return Outcome(None)
+    with runtime.residency.hold(claim):
+        return Outcome(None)
 
 
 @operation_task(OperationKind.SAMPLE)
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    return Outcome(runtime.engine.sample(claim.session_id, decode(claim.request, SampleRequest)).result())
+    request = runtime.store.claims.request(claim, SampleRequest)
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.engine.sample(claim.session_id, request).result())
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    request, seed = decode(claim.request, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
-    return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
+    request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
 
 
 @operation_task(OperationKind.OPTIM_STEP)
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    result = runtime.engine.optim_step(claim.session_id, decode(claim.request, OptimStepRequest)).result()
-    return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
+    request = runtime.store.claims.request(claim, OptimStepRequest)
+    with runtime.residency.hold(claim):
+        result = runtime.engine.optim_step(claim.session_id, request).result()
+        return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)
 def training_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    return Outcome(runtime.checkpoints.training(claim))
+    with runtime.residency.hold(claim):
+        state = runtime.engine.copy_adapter(claim.session_id).result()
+    return Outcome(runtime.checkpoints.training(claim, state))
 
 
 @operation_task(OperationKind.INFERENCE_CHECKPOINT)
 def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
-    runtime.residency.ensure(claim)
-    return Outcome(runtime.checkpoints.inference(claim))
+    with runtime.residency.hold(claim):
+        adapter = runtime.engine.export_adapter(claim.session_id).result()
+    return Outcome(runtime.checkpoints.inference(claim, adapter))
 
 
 @operation_task(OperationKind.STOP_SESSION)

@@ -2,11 +2,12 @@
 local session, id, kind, request, answer_key, digest, most_waiting, most_samples = unpack(ARGV)
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.operation(id)) == 1 then return {'accepted', {}} end
-local status = redis.call('HGET', keys.session(session), 'status')
+local record = redis.call('HMGET', keys.session(session), 'status', 'reason')
+local status = record[1]
 if not status then return {'unknown'} end
 local first = known(answer_key, digest)
 if first then return first end
-if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status} end
+if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status, record[2] or ''} end
 if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
 local at = now()
 append(session, id, kind, request, at)

@@ -5,6 +5,13 @@ local function now()
   return string.format('%.6f', tonumber(time[1]) + tonumber(time[2]) / 1e6)
 end
 
+-- Gives a session to a worker. One that has been forgotten meanwhile is known again, as one that has left:
+-- so whatever a worker holds, somebody will notice that it is gone.
+local function give(session, worker)
+  redis.call('SADD', keys.worker_sessions(worker), session)
+  redis.call('ZADD', keys.workers, 'NX', 0, worker)
+end
+
 -- Moves an operation if the table allows it; returns whether it did.
 local function move(id, name)
   local state = redis.call('HGET', keys.operation(id), 'state')

@@ -15,7 +15,7 @@ redis.call('HSET', keys.session(session), 'spec', spec, 'status', 'CREATING', 's
   'created_at', at, 'updated_at', at, 'worker', worker, 'epoch', 1, 'next_seq', 0)
 redis.call('ZADD', keys.sessions, at, session)
 redis.call('ZADD', keys.sessions_with('CREATING'), at, session)
-redis.call('SADD', keys.worker_sessions(worker), session)
+give(session, worker)
 append(session, operation, 'create-session', '', at)
 remember(answer_key, digest, session, session)
 return {'accepted', release(session, 1, {})}

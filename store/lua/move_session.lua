@@ -7,7 +7,7 @@ redis.call('SREM', keys.worker_sessions(lost), session)
 if record[2] == 'STOPPED' or record[2] == 'ERROR' then return {'refused'} end
 redis.call('HSET', keys.session(session), 'worker', new)
 redis.call('HINCRBY', keys.session(session), 'epoch', 1)
-redis.call('SADD', keys.worker_sessions(new), session)
+give(session, new)
 local at, released = now(), {}
 for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
   local operation = redis.call('HMGET', keys.operation(id), 'state', 'kind', 'attempts')

@@ -71,11 +71,24 @@ def settings(redis_url: str, tmp_path: Path) -> Settings:
     )
 
 
+def announcement(capacity: int) -> Announcement:
+    return Announcement(
+        host="host",
+        pid=1,
+        device="cpu",
+        models=(CARD, BARE),
+        capacity=capacity,
+        resident=0,
+        free_bytes=1 << 30,
+        reserved_bytes=0,
+    )
+
+
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     Redis.from_url(settings.redis_url).flushall()
     store = open_store(settings)
-    store.workers.beat(WORKER, Announcement(host="host", pid=1, device="cpu", models=(CARD, BARE)))
+    store.workers.beat(WORKER, announcement(capacity=100))
     yield store
     store.close()
 

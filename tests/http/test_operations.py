@@ -31,7 +31,8 @@ def test_an_operation_is_accepted_at_once_and_read_under_its_kind_alone(api: Api
     assert set(accepted.json) == {"operation_id", "status"}
     assert accepted.json["status"] == PENDING
     operation_id = accepted.json["operation_id"]
-    assert api.client.get(f"{session}/operations/{kind}/{operation_id}").json == accepted.json
+    read = api.client.get(f"{session}/operations/{kind}/{operation_id}").json
+    assert read == {**accepted.json, "queue_position": 1}, "the session's creation comes first"
     for wrong in set(BODIES) - {kind}:
         assert api.client.get(f"{session}/operations/{wrong}/{operation_id}").status_code == 404
     assert api.client.get(f"{other}/operations/{kind}/{operation_id}").status_code == 404
@@ -161,3 +162,12 @@ def test_the_largest_number_of_samples_is_accepted(api: Api, settings: Settings)
     app = create_app(msgspec.structs.replace(settings, max_body_bytes=2**28), api.store)
     response = app.test_client().post(f"{session}:forward-backward", json=cross_entropy(*[sample([1] * 32)] * 4096))
     assert response.status_code == 200
+
+
+def test_a_pending_operation_says_how_many_come_before_it(api: Api) -> None:
+    session = api.session()
+    api.begin(session)
+    ids = [api.sample(session) for _ in range(2)]
+    path = f"{session}/operations/sample"
+    headers = {"Prefer": "wait=0"}
+    assert [api.client.get(f"{path}/{one}", headers=headers).json["queue_position"] for one in ids] == [0, 1]

@@ -1,6 +1,6 @@
 """Creating, reading, listing and stopping sessions."""
 
-from tests.http.conftest import SESSIONS, Api
+from tests.http.conftest import SESSIONS, WORKER, Api, announcement
 
 
 def test_a_session_is_created_with_the_defaults_echoed(api: Api) -> None:
@@ -88,3 +88,11 @@ def test_the_models_of_live_workers_are_listed(api: Api) -> None:
         {"id": "bare", "vocab_size": 16, "context_length": 8},
         {"id": "org/tiny", "vocab_size": 64, "context_length": 32},
     ]
+
+
+def test_when_every_worker_is_full_a_new_session_is_to_be_tried_again(api: Api) -> None:
+    api.store.workers.beat(WORKER, announcement(capacity=0))
+    response = api.create()
+    assert response.status_code == 429
+    assert int(response.headers["Retry-After"]) >= 1
+    assert "full" in response.json["message"]

@@ -104,6 +104,12 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
         Catalog([tmp_path / "gone"])
 
 
+def test_a_model_directory_in_the_place_of_a_folder_of_models_is_refused(tmp_path: Path) -> None:
+    write_model(tmp_path / "model")
+    with pytest.raises(ValueError, match="is itself a model; name the folder above it"):
+        Catalog([tmp_path / "model"])
+
+
 def test_the_tokenizer_is_seen_to_be_missing(tmp_path: Path) -> None:
     write_model(tmp_path / "m", tokenizer=False)
     assert [card.has_tokenizer for card in Catalog([tmp_path]).cards()] == [False]

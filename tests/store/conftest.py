@@ -21,6 +21,11 @@ SPEC = SessionSpec(base_model=CARD, lora=LoraConfig(), seed=7)
 WORKER = "worker-1"
 
 
+def announcement(**changes: int) -> Announcement:
+    sizes = {"capacity": 100, "resident": 0, "free_bytes": 1 << 30, "reserved_bytes": 1 << 20} | changes
+    return Announcement(host="host", pid=1, device="cpu", models=(CARD,), **sizes)
+
+
 class Outbox:
     """Stands where the broker is: the messages that were sent, in order."""
 
@@ -53,7 +58,7 @@ class Bench:
         self.beat(WORKER)
 
     def beat(self, worker_id: str) -> None:
-        self.store.workers.beat(worker_id, Announcement(host="host", pid=1, device="cpu", models=(CARD,)))
+        self.store.workers.beat(worker_id, announcement())
 
     def running_session(self) -> Session:
         """A session whose creation its worker has finished."""

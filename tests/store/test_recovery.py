@@ -62,6 +62,21 @@ def test_without_another_worker_the_session_waits_for_one(bench: Bench) -> None:
     assert bench.store.claims.finish(bench.claim(step, NEW), OptimStepResult(step=1, metrics={}))
 
 
+def test_a_session_that_reaches_a_worker_just_forgotten_moves_on(bench: Bench) -> None:
+    session = bench.running_session()
+    for gone in ("worker-2", "worker-3"):
+        bench.beat(gone)
+        assert bench.store.workers.forget(gone)
+    created = bench.store.sessions.create(SPEC, "worker-2")
+    assert bench.store.sessions.move(session.id, WORKER, "worker-3")
+    assert bench.store.workers.left() == ["worker-2", "worker-3"]
+    assert not bench.store.workers.forget("worker-2"), "it holds something again"
+    bench.store.janitor.move_sessions_of(bench.store.workers.left())
+    for moved in (session, created):
+        assert bench.store.sessions.get(moved.id).worker_id == WORKER
+    assert bench.store.workers.left() == []
+
+
 def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
     session = bench.running_session()
     bench.beat(NEW)

@@ -8,10 +8,10 @@ import pytest
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
-from store.errors import NotCancellableError, NotFoundError, SessionNotActiveError
+from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
 from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench, announcement
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -132,11 +132,22 @@ def test_an_idle_session_is_stopped_with_that_reason_and_a_busy_one_is_not(bench
     assert bench.store.sessions.get(accepted.session_id).status is SessionStatus.RUNNING
 
 
-def test_a_new_session_goes_to_the_live_worker_with_the_fewest(bench: Bench) -> None:
+def test_a_new_session_goes_to_the_live_worker_with_most_room(bench: Bench) -> None:
     bench.running_session()
     bench.beat("worker-2")
     assert bench.store.workers.place("org/tiny") == "worker-2"
-    bench.redis.zadd("celerity:workers", {"worker-2": 1.0})
+    bench.store.workers.beat("worker-2", announcement(capacity=50))
     assert bench.store.workers.place("org/tiny") == WORKER
     bench.redis.zadd("celerity:workers", {WORKER: 1.0})
+    assert bench.store.workers.place("org/tiny") == "worker-2"
+    bench.redis.zadd("celerity:workers", {"worker-2": 1.0})
     assert bench.store.workers.place("org/tiny") is None
+
+
+@pytest.mark.parametrize("sizes", [{"capacity": 1}, {"free_bytes": 1000}], ids=["sessions", "memory"])
+def test_a_full_worker_takes_no_new_session(bench: Bench, sizes: dict[str, int]) -> None:
+    bench.running_session()
+    bench.store.workers.beat(WORKER, announcement(**sizes))
+    with pytest.raises(NoRoomError, match="full"):
+        bench.store.workers.place("org/tiny")
+    assert bench.store.workers.adopter("org/tiny") == WORKER, "what was accepted is never refused"

@@ -12,7 +12,7 @@ import redis
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
+from tests.stories.client import SESSIONS, Session, log_of, sample_body, train_body, whole
 from tests.stories.conftest import SETTINGS
 
 QUICK = {
@@ -21,6 +21,8 @@ QUICK = {
     "CELERITY_HEARTBEAT_TIMEOUT": "3",
     "CELERITY_REDISPATCH_AFTER": "1",
     "CELERITY_SNAPSHOT_STEPS": "4",
+    "CELERITY_INLINE_BYTES": "300",
+    "CELERITY_RESIDENT_SESSIONS": "2",
 }
 PATIENCE_SECONDS = 60.0
 
@@ -87,6 +89,21 @@ def test_a_message_that_is_lost_is_sent_again(fragile: Stack, client: httpx.Clie
     broker.close()
 
 
+def test_an_operation_whose_request_is_gone_fails_and_the_next_runs(fragile: Stack, client: httpx.Client) -> None:
+    session = Session(client)
+    session.sample([1], max_tokens=1)
+    objects = fragile.plan.settings.data_dir / "objects" / "requests"
+    os.kill(fragile.processes["worker"].pid, signal.SIGSTOP)
+    try:
+        large = session.submit("sample", sample_body([1] * 200, max_tokens=1))
+        small = session.submit("sample", sample_body([1], max_tokens=1))
+        (objects / large.rpartition("/")[2]).unlink()
+    finally:
+        os.kill(fragile.processes["worker"].pid, signal.SIGCONT)
+    assert session.error(large)["code"] == "TRAINING_OPERATION_ERROR_CODE_INTERNAL_ERROR"
+    assert session.result(small)["sequences"]
+
+
 def trained_session(client: httpx.Client, steps: int) -> tuple[Session, list[dict[str, object]]]:
     """A session after some steps with dropout, and what it answers to a seeded sample."""
     session = Session(client, dropout=0.1)
@@ -117,6 +134,24 @@ def test_weights_are_the_same_to_the_last_bit_after_their_worker_was_killed(
     kill(fragile, "worker")
     restart(fragile, "worker")
     assert session.sample([1, 2], 2, max_tokens=6, seed=1) == before
+
+
+def test_more_sessions_than_memory_holds_take_turns_in_it(fragile: Stack, client: httpx.Client) -> None:
+    trained = [trained_session(client, 5) for _ in range(4)]
+    for session, before in trained * 2:
+        assert session.sample([1, 2], 2, max_tokens=6, seed=1) == before
+    for session, _ in trained:
+        session.train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")
+        assert session.step()["step"] == 6
+    assert log_of(fragile.plan.settings.data_dir).count("parked") >= 4
+
+
+def test_a_worker_that_is_asked_to_end_hands_its_sessions_over(fragile: Stack, client: httpx.Client) -> None:
+    session, before = trained_session(client, 3)
+    fragile.processes["worker"].stop()
+    waiting = session.submit("sample", sample_body([1, 2], 2, max_tokens=6, seed=1))
+    restart(fragile, "worker")
+    assert session.result(waiting)["sequences"] == before
 
 
 def test_a_killed_api_process_is_replaced(fragile: Stack, client: httpx.Client) -> None:

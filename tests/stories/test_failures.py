@@ -1,5 +1,7 @@
 """Bad input and bad luck: a code and a sentence, and the worker lives on."""
 
+import time
+
 import httpx
 import pytest
 
@@ -21,16 +23,14 @@ def test_a_step_with_nothing_accumulated_fails_and_leaves_the_step_alone(http: h
 
 
 def test_a_loss_that_is_not_finite_adds_nothing_and_earlier_calls_stay(http: httpx.Client) -> None:
-    spoiled, sound = Session(http, dropout=0), Session(http, dropout=0)
-    data = [whole([1, 2, 3])]
-    for session in (spoiled, sound):
-        session.train(data, "LOSS_TYPE_CROSS_ENTROPY")
-    (sequence,) = spoiled.sample(QUESTION, max_tokens=3)
+    session = Session(http, dropout=0)
+    session.train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")
+    (sequence,) = session.sample(QUESTION, max_tokens=3)
     impossible = scored(QUESTION, sequence, -1.0, generator=[-200.0] * len(sequence["tokens"]))
-    path = spoiled.submit("forward-backward", {"samples": [impossible], "loss": {"type": "LOSS_TYPE_GRPO"}})
-    assert spoiled.error(path)["code"] == PREFIX + "NON_FINITE"
-    norms = [session.step(0.01)["metrics"]["grad_norm"] for session in (spoiled, sound)]
-    assert all(norm > 0 for norm in norms)
+    path = session.submit("forward-backward", {"samples": [impossible], "loss": {"type": "LOSS_TYPE_GRPO"}})
+    assert session.error(path)["code"] == PREFIX + "NON_FINITE"
+    # What an earlier call added is still there to step along.
+    assert session.step(0.01)["metrics"]["grad_norm"] > 0
 
 
 @pytest.mark.parametrize("token", [TOKENIZER_SIZE, -1, 2147483648, 5279552648203111001])
@@ -61,7 +61,7 @@ def test_stopping_ends_what_waits_keeps_what_ended_and_refuses_what_comes(http: 
     for _ in range(2):
         assert http.post(f"{session.path}:stop").status_code == 200
     while session.read()["status"] == "TRAINING_SESSION_STATUS_STOPPING":
-        pass
+        time.sleep(0.05)
     assert session.read()["status"] == "TRAINING_SESSION_STATUS_STOPPED"
     assert session.end(done) == before
     refused = http.post(f"{session.path}:optim-step", json={})

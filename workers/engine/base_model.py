@@ -41,7 +41,7 @@ class BaseModel:
         self.kv_bytes_per_token = self._check()
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
-        """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would end the whole process."""
+        """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             index = int(outside.argmax())

@@ -17,7 +17,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     device: str = "auto"
     dtype: str = "float32"
     horizon: int = 1024
-    micro_batch_tokens: int = 4096
+    micro_batch_tokens: int = 2048
     max_batch_sequences: int = 64
     torch_threads: int = 0
 

@@ -6,6 +6,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import torch
 
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
@@ -60,6 +61,12 @@ class EngineCore:
     @property
     def is_busy(self) -> bool:
         return bool(self._scheduler)
+
+    def free_bytes(self) -> int:
+        """Of the device; safe to call from any thread."""
+        if self._device.type == "cuda":
+            return int(torch.cuda.mem_get_info(self._device)[0])
+        return int(psutil.virtual_memory().available)
 
     def create_adapter(
         self,

@@ -66,6 +66,10 @@ class Engine:
             partial(begin, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed, state=state)
         )
 
+    def free_bytes(self) -> int:
+        """Memory that the device has left."""
+        return self._core.free_bytes()
+
     def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
         """The adapter as it is when the call's turn comes."""
         return self._submit(partial(self._core.copy_adapter, session_id=session_id))

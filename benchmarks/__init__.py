@@ -1,0 +1,1 @@
+"""Timings, which are printed and never asserted."""

@@ -1,0 +1,1 @@
+"""Kills, stops and cuts at random, and a comparison with the undisturbed run: `make chaos`."""

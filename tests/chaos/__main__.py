@@ -1,0 +1,29 @@
+"""`python -m tests.chaos`: a trial whose seed is printed, so that it can be had again."""
+
+import argparse
+import secrets
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.chaos.trial import trial
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser("python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
+    parser.add_argument("--operations", type=int, default=1000)
+    parser.add_argument("--strikes", type=int, default=90)
+    options = parser.parse_args()
+    print(f"seed {options.seed}: {options.operations} operations, {options.strikes} strikes", flush=True)
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="celerity-chaos-") as folder:
+        report = trial(options.seed, options.operations, options.strikes, Path(folder))
+    print(report)
+    print(f"{time.monotonic() - began:.0f} s; {'clean' if report.is_clean else 'NOT CLEAN'}")
+    return 0 if report.is_clean else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,57 @@
+"""A setting is honoured, or refused with its own name."""
+
+from pathlib import Path
+
+import pytest
+
+from settings import Settings, load_settings
+
+
+def test_without_an_environment_there_are_the_defaults() -> None:
+    assert load_settings({}) == Settings()
+
+
+def test_values_are_read_in_their_own_types() -> None:
+    given = {
+        "DATA_DIR": "/data",
+        "CELERITY_MODELS_DIR": "/models",
+        "CELERITY_API_KEYS": "one, two,",
+        "CELERITY_HORIZON": "7",
+        "CELERITY_DEFAULT_WAIT": "0",
+        "CELERITY_DEVICE": "cuda:1",
+        "CELERITY_DTYPE": "bfloat16",
+        "CELERITY_OBJECTS_URL": "",
+        "UNRELATED": "x",
+    }
+    settings = load_settings(given)
+    assert (settings.data_dir, settings.models_dir) == (Path("/data"), Path("/models"))
+    assert settings.api_keys == ("one", "two")
+    assert (settings.horizon, settings.default_wait) == (7, 0.0)
+    assert (settings.device, settings.dtype, settings.objects_url) == ("cuda:1", "bfloat16", "")
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("CELERITY_HORIZON", "abc"),
+        ("CELERITY_HORIZON", "0"),
+        ("CELERITY_HORIZON", "1.5"),
+        ("CELERITY_MICRO_BATCH_TOKENS", "-1"),
+        ("CELERITY_MAX_BATCH_SEQUENCES", "0"),
+        ("CELERITY_WORKER_THREADS", "0"),
+        ("CELERITY_MAX_WAIT", "nan"),
+        ("CELERITY_MAX_WAIT", "inf"),
+        ("CELERITY_HEARTBEAT_TIMEOUT", "0"),
+        ("CELERITY_DTYPE", "fp16"),
+        ("CELERITY_DEVICE", "gpu"),
+        ("CELERITY_LOG_LEVEL", "LOUD"),
+    ],
+)
+def test_a_value_that_a_setting_does_not_take_is_refused_by_name(variable: str, value: str) -> None:
+    with pytest.raises(ValueError, match=variable):
+        load_settings({variable: value})
+
+
+def test_a_name_that_is_no_setting_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ValueError, match="CELERITY_HORZON is not a setting of Celerity; did you mean CELERITY_HORIZON"):
+        load_settings({"CELERITY_HORZON": "7"})
