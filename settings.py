@@ -70,10 +70,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off
-    checkpoints_kept: int = 0
-    checkpoint_retention: float = 0.0
-    disk_floor_bytes: int = 1024**3
-    link_seconds: int = 3600
+    checkpoints_kept: CountOrNone = 0
+    checkpoint_retention: SecondsOrNone = 0.0
+    disk_floor_bytes: CountOrNone = 1024**3
+    link_seconds: Count = 3600
     public_url: str = ""
 
     @property

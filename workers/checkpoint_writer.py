@@ -1,4 +1,4 @@
-"""Checkpoints of a session: copied by the engine, written in the thread of the task that asked for it."""
+"""Checkpoints of a session, from copies of its adapter: written in the thread of the task that asked for it."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,7 +8,8 @@ from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from models.catalog import Catalog
 from store.claims import Claim
 from store.store import Store
-from workers.engine.engine import Engine
+from workers.engine.adapter_export import AdapterExport
+from workers.engine.adapter_state import AdapterState
 from workers.engine.merged_export import MergedExport
 from workers.patience import persist
 
@@ -18,21 +19,20 @@ STATE_FILE = "state.safetensors"
 class CheckpointWriter:
     """`dtype` is that of the base models here, which a merged model takes over.
 
-    The session's lane stands still meanwhile; other sessions go on, since the engine only copies the adapter.
+    The session's lane stands still meanwhile; other sessions go on, since the engine made its copy and is free.
     """
 
-    def __init__(self, store: Store, engine: Engine, catalog: Catalog, dtype: torch.dtype) -> None:
-        self._store, self._engine, self._catalog, self._dtype = store, engine, catalog, dtype
+    def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype) -> None:
+        self._store, self._catalog, self._dtype = store, catalog, dtype
 
-    def training(self, claim: Claim) -> Checkpoint:
+    def training(self, claim: Claim, copied: AdapterState) -> Checkpoint:
         """Weights, optimizer state and step. Gradients that no step has used are not part of it."""
-        state = self._engine.copy_adapter(claim.session_id).result().without_gradients()
+        state = copied.without_gradients()
         files = [NewFile.of(STATE_FILE, state.to_bytes())]
         return self._write(claim, CheckpointKind.TRAINING, state.step, {Part.STATE: files})
 
-    def inference(self, claim: Claim) -> Checkpoint:
+    def inference(self, claim: Claim, adapter: AdapterExport) -> Checkpoint:
         """The adapter, and the base model with the adapter merged into it."""
-        adapter = self._engine.export_adapter(claim.session_id).result()
         name = claim.spec.base_model.name
         merged = MergedExport(self._catalog.directory(name), adapter, self._dtype)
         parts = {

@@ -36,7 +36,7 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
-        self.checkpoints = CheckpointWriter(self.store, self.engine, self.catalog, config.torch_dtype)
+        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype)
         self.stranded = Stranded(self.store, self.worker_id)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(self.store, self.engine, self.catalog, settings.resident_sessions)

@@ -79,13 +79,15 @@ def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
 @operation_task(OperationKind.TRAINING_CHECKPOINT)
 def training_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
     with runtime.residency.hold(claim):
-        return Outcome(runtime.checkpoints.training(claim))
+        state = runtime.engine.copy_adapter(claim.session_id).result()
+    return Outcome(runtime.checkpoints.training(claim, state))
 
 
 @operation_task(OperationKind.INFERENCE_CHECKPOINT)
 def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
     with runtime.residency.hold(claim):
-        return Outcome(runtime.checkpoints.inference(claim))
+        adapter = runtime.engine.export_adapter(claim.session_id).result()
+    return Outcome(runtime.checkpoints.inference(claim, adapter))
 
 
 @operation_task(OperationKind.STOP_SESSION)
