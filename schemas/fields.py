@@ -104,11 +104,14 @@ def prefixed(enum: type[StrEnum], prefix: str) -> dict[str, Any]:
 
 
 class BoundedList(fields.List):
-    """A list whose length is looked at before its items, so that a long one costs nothing to refuse."""
+    """A list whose length is looked at before its items, so that a long one costs nothing to refuse.
+
+    The bound is not in the published schema: it is far above what the server's limits allow.
+    """
 
     def __init__(self, inner: Any, *, most: int, description: str, **options: Any) -> None:
         self.most = most
-        metadata = {"description": description, "maxItems": most, **options.pop("metadata", {})}
+        metadata = {"description": description, **options.pop("metadata", {})}
         super().__init__(inner, metadata=metadata, **options)
 
     def _deserialize(self, value: Any, *args: Any, **kwargs: Any) -> Any:

@@ -47,7 +47,7 @@ class SamplingParamsSchema(RequestSchema):
         most=MOST_STOP_STRINGS,
         load_default=list,
         description="A completion ends with the token that completes one of these.",
-        metadata={"default": [], "examples": [["\n\n", "END"]]},
+        metadata={"default": [], "maxItems": MOST_STOP_STRINGS, "examples": [["\n\n", "END"]]},
     )
     seed = Integer(description="Makes the completions reproducible; drawn at random when absent.")
 
