@@ -2,7 +2,7 @@
 
 from flask import Flask
 
-from app import auth, docs, errors
+from app import auth, docs, errors, headers, request_id
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
@@ -30,7 +30,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
     # A doubled slash is a path of its own (404), not a redirect in HTML.
     app.url_map.merge_slashes = False
     keep(app, State(settings=settings, store=store, hub_card=hub_card))
-    for part in (errors, auth, docs):
+    for part in (errors, request_id, headers, auth, docs):
         part.register(app)
     api = Api(app, needs_key=bool(settings.api_keys))
     for blueprint in blueprints:

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from contract.api_key import ANONYMOUS
 from contract.model import ModelCard
 
 
@@ -29,12 +30,13 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a session is made from; fixed for its whole life.
 
     `seed` draws the initial adapter weights and the dropout masks, so that a replay of the
-    session's operations gives the same numbers.
+    session's operations gives the same numbers. `owner` is the id of the API key it was made with.
     """
 
     base_model: ModelCard
     lora: LoraConfig
     seed: int
+    owner: str = ANONYMOUS
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,3 +50,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
     worker_id: str
     reason: str | None = None
+
+    @property
+    def owner(self) -> str:
+        return self.spec.owner

@@ -80,13 +80,13 @@ class SessionListSchema(PageSchema):
     )
 
 
-def session_spec(body: dict[str, Any], card: ModelCard, limits: Limits) -> SessionSpec:
+def session_spec(body: dict[str, Any], card: ModelCard, limits: Limits, owner: str) -> SessionSpec:
     """What the session is made from. Raises ValidationError for what the server does not offer."""
     if "checkpoint_id" in body:
         raise refusal("checkpoint_id", "unknown checkpoint")
     if body["lora_config"].rank > limits.max_rank:
         raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
-    return SessionSpec(base_model=card, lora=body["lora_config"], seed=secrets.randbits(63))
+    return SessionSpec(base_model=card, lora=body["lora_config"], seed=secrets.randbits(63), owner=owner)
 
 
 def session_view(session: Session) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any
 from contract.session import SessionStatus
 from settings import Settings
 from store import keys
+from store.api_keys import ApiKeys
 from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
@@ -35,6 +36,7 @@ class Store:
         self.snapshots = Snapshots(context, objects)
         self.workers = Workers(context)
         self.answers = Answers(context)
+        self.api_keys = ApiKeys(context)
         self.janitor = Janitor(context, self.sessions, self.workers, objects)
 
     def close(self) -> None:

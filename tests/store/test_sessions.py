@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
+from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
@@ -65,10 +66,10 @@ def test_lists_are_newest_first_by_page_and_by_status(bench: Bench) -> None:
     bench.store.sessions.stop(sessions[1].id)
     newest = [session.id for session in reversed(sessions)]
     listed = bench.store.sessions.list
-    assert [session.id for session in listed(None, 20, 0)] == newest
-    assert [session.id for session in listed(None, 1, 1)] == newest[1:2]
-    assert [session.id for session in listed(SessionStatus.RUNNING, 20, 0)] == [newest[0], newest[2]]
-    assert [session.id for session in listed(SessionStatus.STOPPING, 20, 0)] == [newest[1]]
+    assert [session.id for session in listed(ANONYMOUS, None, 20, 0)] == newest
+    assert [session.id for session in listed(ANONYMOUS, None, 1, 1)] == newest[1:2]
+    assert [session.id for session in listed(ANONYMOUS, SessionStatus.RUNNING, 20, 0)] == [newest[0], newest[2]]
+    assert [session.id for session in listed(ANONYMOUS, SessionStatus.STOPPING, 20, 0)] == [newest[1]]
 
 
 def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
