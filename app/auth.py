@@ -18,7 +18,7 @@ def check() -> None:
     """Raises Unauthorized, for paths that do not exist too, so that nothing is learned without a key."""
     if _is_open(request.path):
         return
-    g.owner = state().store.api_keys.admit(_token())
+    g.owner = state().store.api_keys.admit(_token(), state().settings.api_keys)
     if g.owner is None:
         raise Unauthorized(
             "an API key is needed: Authorization: Bearer <key>", www_authenticate=WWWAuthenticate("bearer")

@@ -2,6 +2,7 @@
 
 import hashlib
 import secrets
+from collections.abc import Iterable
 
 from contract.api_key import ApiKey, KeyLimits
 from store import keys
@@ -16,11 +17,8 @@ FIELDS = ("name", "created_at", "revoked_at", *KeyLimits.__struct_fields__)
 
 
 class ApiKeys:
-    """Those of the settings count beside those that are stored."""
-
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._static = frozenset(digest_of(key) for key in context.settings.api_keys)
 
     def create(self, name: str, limits: KeyLimits) -> tuple[ApiKey, str]:
         """A new key's record, and the key itself, which nobody can tell again."""
@@ -62,23 +60,20 @@ class ApiKeys:
         self._context.redis.hsetnx(keys.api_key(key_id), "revoked_at", self._context.now())
         return self.get(key_id)
 
-    def admit(self, key: str) -> str | None:
+    def admit(self, key: str, static: Iterable[str]) -> str | None:
         """The owner that a request with this key counts for, None when it needs a key that is good.
 
+        The keys of `static` are good beside the stored ones; without any key, every caller is.
         Raises LimitReachedError when the owner has made as many requests as it may.
         """
-        digest, settings = digest_of(key), self._context.settings
-        known = "1" if digest in self._static else ""
-        any_static = "1" if self._static else ""
-        verdict, *rest = self._context.scripts.run(
-            "admit", digest[:ID_DIGITS], digest, known, any_static, settings.max_rate_per_key
-        )
+        digest, good = digest_of(key), {digest_of(each) for each in static}
+        flags = ("1" if digest in good else "", "1" if good else "")
+        default_rate = self._context.settings.max_rate_per_key
+        verdict, *rest = self._context.scripts.run("admit", digest[:ID_DIGITS], digest, *flags, default_rate)
         if verdict == b"limited":
-            rate, wait = rest
-            raise LimitReachedError(
-                f"more than {float(rate):g} requests a second, the most an API key may make", int(wait)
-            )
-        return None if verdict == b"unknown" else rest[0].decode()
+            rate = float(rest[0])
+            raise LimitReachedError(f"more than {rate:g} requests a second, the most an API key may make", int(rest[1]))
+        return None if verdict == b"unknown" else str(rest[0].decode())
 
 
 def digest_of(key: str) -> str:
