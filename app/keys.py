@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -46,7 +46,7 @@ def create(name: str, as_json: bool, **limits: Any) -> None:
         raise click.BadParameter("must be a number", param_hint="--rate")
     with opened_store() as store:
         made, key = store.api_keys.create(name, KeyLimits(**limits))
-    click.echo(write({**view(made), "key": key}) if as_json else f"{line(made)}\n{key}")
+    show({**view(made), "key": key}, [line(made), key], as_json)
 
 
 @keys.command("list")
@@ -55,7 +55,7 @@ def list_keys(as_json: bool) -> None:
     """List every key that was made, the oldest first; never the keys themselves."""
     with opened_store() as store:
         found = store.api_keys.list()
-    click.echo(write([view(key) for key in found]) if as_json else "\n".join(map(line, found)))
+    show([view(key) for key in found], map(line, found), as_json)
 
 
 @keys.command()
@@ -65,7 +65,7 @@ def revoke(key_id: str, as_json: bool) -> None:
     """Refuse a key from now on. Its sessions run on; see stop-sessions."""
     with opened_store() as store:
         revoked = store.api_keys.revoke(key_id)
-    click.echo(write(view(revoked)) if as_json else line(revoked))
+    show(view(revoked), [line(revoked)], as_json)
 
 
 @keys.command("stop-sessions")
@@ -75,7 +75,7 @@ def stop_sessions(key_id: str, as_json: bool) -> None:
     """Stop the sessions of a key, or those of `anonymous`, made when the server had no keys."""
     with opened_store() as store:
         stopped = [session_id for status in ACTIVE for session_id in _stop_all(store, key_id, status)]
-    click.echo(write(stopped) if as_json else "\n".join(stopped))
+    show(stopped, stopped, as_json)
 
 
 @contextmanager
@@ -96,6 +96,11 @@ def opened_store() -> Iterator[Store]:
         ) from error
     finally:
         store.close()
+
+
+def show(value: Any, lines: Iterable[str], as_json: bool) -> None:
+    for each in [write(value)] if as_json else lines:
+        click.echo(each)
 
 
 def view(key: ApiKey) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-import msgspec
 import pytest
 
 from contract.api_key import ANONYMOUS
@@ -11,8 +10,7 @@ from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
-from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench, announcement
+from tests.store.conftest import SPEC, WORKER, Bench, announcement, with_settings
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -82,11 +80,6 @@ def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
     assert error.code is ErrorCode.CANCELLED
     with pytest.raises(NotFoundError):
         bench.store.operations.cancel("another session", accepted.running)
-
-
-def with_settings(bench: Bench, **changes: float) -> Store:
-    settings = msgspec.structs.replace(bench.settings, **changes)
-    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 def test_an_ended_session_is_removed_whole_when_its_retention_is_over(bench: Bench) -> None:
