@@ -70,7 +70,9 @@ class Operations:
             case b"full":
                 return TooManyWaitingError(self._context.settings.max_waiting_operations)
             case b"owner-full":
-                return LimitReachedError(f"{reply[1]} operations of this API key have not ended, the most it may have")
+                return LimitReachedError(
+                    f"{reply[1]} operations of this API key have not ended yet, the most it may have"
+                )
             case _:
                 assert reply[0] == b"reused", reply
                 return KeyReusedError()

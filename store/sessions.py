@@ -30,7 +30,7 @@ class Sessions:
         if reply[0] == b"existing":
             return self.get(reply[1].decode())
         if reply[0] == b"full":
-            raise LimitReachedError(f"{reply[1]} sessions of this API key have not ended, the most it may have")
+            raise LimitReachedError(f"{reply[1]} sessions of this API key have not ended yet, the most it may have")
         self._context.publish(reply[1])
         return self.get(session_id)
 

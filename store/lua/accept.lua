@@ -2,14 +2,13 @@
 local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key = unpack(ARGV)
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.operation(id)) == 1 then return {'accepted', {}} end
-local record = redis.call('HMGET', keys.session(session), 'status', 'reason')
-local status = record[1]
+local record = redis.call('HMGET', keys.session(session), 'status', 'reason', 'owner')
+local status, owner = record[1], record[3]
 if not status then return {'unknown'} end
 local first = known(answer_key, digest)
 if first then return first end
 if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status, record[2] or ''} end
 if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
-local owner = redis.call('HGET', keys.session(session), 'owner')
 local most = limit_of(owner, 'max_waiting', most_of_key)
 if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-full', most} end
 local at = now()

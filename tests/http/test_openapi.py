@@ -114,12 +114,18 @@ def test_every_operation_names_its_errors_and_itself(document: dict[str, Any]) -
             assert {"400", "500"} <= set(operation["responses"]), path
             assert operation["summary"]
             if path.startswith("/v1"):
-                assert {"401", "503"} <= set(operation["responses"]), path
+                assert {"401", "429", "503"} <= set(operation["responses"]), path
             if "_id}" in path:
                 assert "404" in operation["responses"], path
             if "requestBody" in operation:
                 assert {"413", "415", "422"} <= set(operation["responses"]), path
     assert len(names) == len(set(names)) == 24
+
+
+def test_every_error_is_documented_with_the_requests_id(document: dict[str, Any]) -> None:
+    assert set(document["components"]["schemas"]["Error"]["required"]) == {"code", "message", "request_id"}
+    for name, response in document["components"]["responses"].items():
+        assert "X-Request-ID" in response["headers"], name
 
 
 def test_logprobs_are_numbers_and_enums_are_explicit(document: dict[str, Any]) -> None:
