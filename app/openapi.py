@@ -32,7 +32,7 @@ REFUSALS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is over the server's limit.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as JSON.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The Idempotency-Key came before with another body.",
-    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the session or of the API key is reached, which the message names.",
+    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the session, the key or the workers is reached; the message names it.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server failed.",
     HTTPStatus.NOT_IMPLEMENTED: "This server does not offer checkpoints yet.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot do this just now; retry.",
