@@ -17,6 +17,7 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
+RateOrNone = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +64,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_wait: SecondsOrNone = 30.0
     inline_bytes: CountOrNone = 1024 * 1024
 
+    # Of one API key; 0 is no limit, and a key may have limits of its own
+    max_sessions_per_key: CountOrNone = 0
+    max_waiting_per_key: CountOrNone = 0
+    max_rate_per_key: RateOrNone = 0.0
+
     # Retention
     session_retention: SecondsOrNone = 7 * DAY
     result_retention: SecondsOrNone = DAY
@@ -79,6 +85,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
+
+    @property
+    def embedded_url_file(self) -> Path:
+        """Where the local stack writes the URL of its own server, for commands that are run beside it."""
+        return self.data_dir / "valkey" / "url"
 
 
 def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:

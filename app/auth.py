@@ -1,17 +1,14 @@
-"""API keys: a Bearer token on everything but health and documentation, when keys are set."""
+"""Who calls, and what is theirs: a Bearer token on everything but health and documentation, once there are keys."""
 
-import hashlib
-import hmac
-
-from flask import Flask, request
+from flask import Flask, g, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Unauthorized
 
 from app.links import LINKS
 from app.state import state
+from contract.session import Session
 
 OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs")
-ANONYMOUS = "anonymous"
 
 
 def register(app: Flask) -> None:
@@ -20,31 +17,32 @@ def register(app: Flask) -> None:
 
 def check() -> None:
     """Raises Unauthorized, for paths that do not exist too, so that nothing is learned without a key."""
-    keys = state().settings.api_keys
-    if keys and not _is_open(request.path) and not _is_known(_token(), keys):
+    if _is_open(request.path):
+        return
+    g.owner = state().store.api_keys.admit(_token(), state().settings.api_keys)
+    if g.owner is None:
         raise Unauthorized(
             "an API key is needed: Authorization: Bearer <key>", www_authenticate=WWWAuthenticate("bearer")
         )
 
 
 def caller() -> str:
-    """Who calls, for the scope of an Idempotency-Key: a digest of the API key, never the key."""
-    if not state().settings.api_keys:
-        return ANONYMOUS
-    return hashlib.sha256(_token()).hexdigest()
+    """The owner of what this request makes, who sees nothing of other owners: the API key's id, never the key."""
+    owner: str = g.owner
+    return owner
 
 
-def _token() -> bytes:
+def own_session(session_id: str) -> Session:
+    """A session of the caller's. Raises NotFoundError, for another's as for none."""
+    return state().store.sessions.get(session_id, caller())
+
+
+def _token() -> str:
     authorization = request.authorization
     if authorization is None or authorization.type != "bearer":
-        return b""
-    return (authorization.token or "").encode()
+        return ""
+    return authorization.token or ""
 
 
 def _is_open(path: str) -> bool:
     return path in OPEN_PATHS or path.startswith(("/static/", LINKS))
-
-
-def _is_known(token: bytes, keys: tuple[str, ...]) -> bool:
-    """Compares with every key, so that the time taken tells nothing."""
-    return sum(hmac.compare_digest(token, key.encode()) for key in keys) > 0

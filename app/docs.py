@@ -4,7 +4,7 @@ from flask import Flask, Response, current_app
 
 POLICY = (
     "default-src 'none'; script-src 'self'; connect-src 'self'; font-src 'self'; "
-    "style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:; frame-ancestors 'none'"
 )
 
 

@@ -8,12 +8,14 @@ from marshmallow import ValidationError
 from werkzeug.exceptions import HTTPException
 
 from app.answers import json_response, write
+from app.request_id import request_id
 from app.state import state
 from schemas.errors import error_body, invalid_body
 from store.errors import (
     CheckpointGoneError,
     FullError,
     KeyReusedError,
+    LimitReachedError,
     NoRoomError,
     NotCancellableError,
     NotFoundError,
@@ -32,6 +34,7 @@ STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     SessionNotActiveError: HTTPStatus.BAD_REQUEST,
     NotCancellableError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
+    LimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     TooManyWaitingError: HTTPStatus.TOO_MANY_REQUESTS,
     NoRoomError: HTTPStatus.TOO_MANY_REQUESTS,
 }
@@ -57,11 +60,11 @@ def register(app: Flask) -> None:
 
 
 def answer(status: int, message: str) -> Response:
-    return json_response(write(error_body(status, message)), status)
+    return json_response(write(error_body(status, message, request_id())), status)
 
 
 def invalid(error: ValidationError) -> Response:
-    return json_response(write(invalid_body(error.messages)), HTTPStatus.BAD_REQUEST)
+    return json_response(write(invalid_body(error.messages, request_id())), HTTPStatus.BAD_REQUEST)
 
 
 def refused(error: StoreError) -> Response:

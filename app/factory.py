@@ -4,7 +4,7 @@ from threading import Semaphore
 
 from flask import Flask
 
-from app import auth, docs, errors, links
+from app import auth, docs, errors, headers, links, request_id
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
@@ -33,7 +33,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
     app.url_map.merge_slashes = False
     held_requests = Semaphore(settings.max_held_requests)
     keep(app, State(settings=settings, store=store, hub_card=hub_card, held_requests=held_requests))
-    for part in (errors, auth, docs, links):
+    for part in (errors, request_id, headers, auth, docs, links):
         part.register(app)
     api = Api(app, needs_key=bool(settings.api_keys))
     for blueprint in blueprints:

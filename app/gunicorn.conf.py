@@ -12,5 +12,7 @@ preload_app = False
 timeout = 120
 graceful_timeout = 35
 keepalive = 75
+# The app says what it accepts, with the request's id; a line for every poll would drown that.
+accesslog = None
 # Its place would be shared by every gunicorn of the same user.
 control_socket_disable = True

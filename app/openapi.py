@@ -8,13 +8,15 @@ from flask import Flask, Response
 
 from app.errors import http_error
 from app.paths import IdConverter, id_schema
-from schemas.errors import ErrorSchema, error_body, invalid_body
+from app.request_id import HEADER
+from schemas.errors import EXAMPLE_ID, ErrorSchema, error_body, invalid_body
 
 DESCRIPTION = (
     "A self-hosted reinforcement learning API. A training session holds one LoRA adapter over a frozen base model; "
     "sample, forward-backward and optim-step are accepted at once as operations, run in the order of their "
     "acceptance, and are read later."
 )
+BEARER = "An API key. It is needed as soon as the server has one."
 RETRY_AFTER = {"Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}}
 CHALLENGE = {"WWW-Authenticate": {"description": "Bearer.", "schema": {"type": "string"}}}
 HEADERS = {
@@ -22,6 +24,7 @@ HEADERS = {
     HTTPStatus.TOO_MANY_REQUESTS: RETRY_AFTER,
     HTTPStatus.SERVICE_UNAVAILABLE: RETRY_AFTER,
 }
+REQUEST_ID = {HEADER: {"description": "The request's id, as in the body.", "schema": {"type": "string"}}}
 REFUSALS = {
     HTTPStatus.BAD_REQUEST: "The request is wrong, or the session is not active.",
     HTTPStatus.UNAUTHORIZED: "The API key is missing or unknown.",
@@ -29,7 +32,7 @@ REFUSALS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is over the server's limit.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as JSON.",
     HTTPStatus.UNPROCESSABLE_ENTITY: "The Idempotency-Key came before with another body.",
-    HTTPStatus.TOO_MANY_REQUESTS: "As many operations of the session are waiting as may wait.",
+    HTTPStatus.TOO_MANY_REQUESTS: "A limit of the session, the key or the workers is reached; the message names it.",
     HTTPStatus.INTERNAL_SERVER_ERROR: "The server failed.",
     HTTPStatus.SERVICE_UNAVAILABLE: "The server cannot do this just now; retry.",
 }
@@ -57,7 +60,7 @@ class Api(flask_smorest.Api):
         options = {"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}], "security": security}
         super().__init__(app, spec_kwargs=options)
         self.register_converter(IdConverter, id_schema)
-        self.spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer"})
+        self.spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer", "description": BEARER})
         for name, parameter in PARAMETERS.items():
             self.spec.components.parameter(name, "header", {"name": name, **parameter})
 
@@ -71,11 +74,11 @@ class Api(flask_smorest.Api):
         for status, description in REFUSALS.items():
             content = {"schema": ErrorSchema, "example": _example(status, description)}
             response = {"description": description, "content": {"application/json": content}}
-            headers = {"headers": HEADERS[status]} if status in HEADERS else {}
+            headers = {"headers": {**REQUEST_ID, **HEADERS.get(status, {})}}
             self.spec.components.response(status.name, {**response, **headers}, lazy=True)
 
 
 def _example(status: HTTPStatus, description: str) -> dict[str, Any]:
     if status is HTTPStatus.BAD_REQUEST:
-        return invalid_body({"num_samples": ["must be an integer"]})
-    return error_body(status, description)
+        return invalid_body({"num_samples": ["must be an integer"]}, EXAMPLE_ID)
+    return error_body(status, description, EXAMPLE_ID)

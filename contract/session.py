@@ -4,6 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
+from contract.api_key import ANONYMOUS
 from contract.model import ModelCard
 
 
@@ -30,13 +31,14 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     `seed` draws the initial adapter weights and the dropout masks, so that a replay of the
     session's operations gives the same numbers. `checkpoint_id` is the training checkpoint that it goes on
-    from, whose weights then stand in place of the initial ones.
+    from, whose weights then stand in place of the initial ones. `owner` is the id of the API key it was made with.
     """
 
     base_model: ModelCard
     lora: LoraConfig
     seed: int
     checkpoint_id: str | None = None
+    owner: str = ANONYMOUS
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,3 +52,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
     worker_id: str
     reason: str | None = None
+
+    @property
+    def owner(self) -> str:
+        return self.spec.owner

@@ -86,7 +86,7 @@ class SessionListSchema(PageSchema):
 
 
 def session_spec(
-    body: dict[str, Any], card: ModelCard, limits: Limits, checkpoint: Checkpoint | None = None
+    body: dict[str, Any], card: ModelCard, limits: Limits, owner: str, checkpoint: Checkpoint | None = None
 ) -> SessionSpec:
     """What the session is made from. Raises ValidationError for what the server does not offer, and for a
     `checkpoint` that it cannot go on from."""
@@ -96,9 +96,8 @@ def session_spec(
         _check_checkpoint(checkpoint, card, lora)
     if lora.rank > limits.max_rank:
         raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
-    return SessionSpec(
-        base_model=card, lora=lora, seed=secrets.randbits(63), checkpoint_id=checkpoint.id if checkpoint else None
-    )
+    checkpoint_id = checkpoint.id if checkpoint else None
+    return SessionSpec(base_model=card, lora=lora, seed=secrets.randbits(63), checkpoint_id=checkpoint_id, owner=owner)
 
 
 def _check_checkpoint(checkpoint: Checkpoint, card: ModelCard, lora: LoraConfig) -> None:

@@ -93,6 +93,7 @@ class Stack:
             self._log.write("stack", f"{process.service.name} ended, exit code {process.poll()}")
         self.processes.clear()
         if self._lock is not None:
+            self.plan.settings.embedded_url_file.unlink(missing_ok=True)
             self._lock.release()
             self._lock = None
 
@@ -113,6 +114,7 @@ class Stack:
             _give_up_after(deadline, "valkey")
             time.sleep(POLL_SECONDS)
         client.close()
+        self.plan.settings.embedded_url_file.write_text(url)
         return self.plan.with_redis(url)
 
 

@@ -68,10 +68,10 @@ class Checkpoints:
                 "free. Delete checkpoints that are no longer needed, and try again.",
             )
 
-    def get(self, checkpoint_id: str) -> Checkpoint:
-        """Raises NotFoundError."""
+    def get(self, checkpoint_id: str, owner: str) -> Checkpoint:
+        """Raises NotFoundError, for another owner's as for none."""
         found = self.find([checkpoint_id])
-        if not found:
+        if not found or found[0].spec.owner != owner:
             raise NotFoundError("no such checkpoint")
         return found[0]
 
@@ -88,15 +88,16 @@ class Checkpoints:
         ]
 
     def list(
-        self, limit: int, offset: int, session_id: str = "", kind: CheckpointKind | None = None
+        self, owner: str, limit: int, offset: int, session_id: str = "", kind: CheckpointKind | None = None
     ) -> list[Checkpoint]:
-        """Newest first; of one session and of one kind where they are given."""
-        index = keys.checkpoints(f"{session_id}:{kind or ''}")
+        """The owner's, newest first; of one session and of one kind where they are given."""
+        index = keys.checkpoints(f"{owner}:{session_id}:{kind or ''}")
         ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
         return self.find([id.decode() for id in ids])
 
-    def delete(self, checkpoint_id: str) -> None:
-        """Its objects go too, as soon as no session needs them. Raises NotFoundError."""
+    def delete(self, checkpoint_id: str, owner: str) -> None:
+        """Its objects go too, as soon as no session needs them. Raises NotFoundError, for another owner's too."""
+        self.get(checkpoint_id, owner)
         if not self._context.scripts.run("delete_checkpoint", checkpoint_id):
             raise NotFoundError("no such checkpoint")
 
@@ -125,12 +126,12 @@ class Checkpoints:
             self._context.scripts.run("collect_save", folder, operation_id, fence)
 
     def _delete_older_than(self, time: float) -> None:
-        for checkpoint_id in self._context.redis.zrangebyscore(keys.checkpoints(":"), "-inf", time):
+        for checkpoint_id in self._context.redis.zrangebyscore(keys.checkpoints("::"), "-inf", time):
             self._context.scripts.run("delete_checkpoint", checkpoint_id)
 
     def _delete_all_but_newest(self, kept: int) -> None:
         """Of each session and kind."""
-        ids = [id.decode() for id in self._context.redis.zrevrange(keys.checkpoints(":"), 0, -1)]
+        ids = [id.decode() for id in self._context.redis.zrevrange(keys.checkpoints("::"), 0, -1)]
         seen: Counter[tuple[str, CheckpointKind]] = Counter()
         for checkpoint in self.find(ids):
             scope = checkpoint.session_id, checkpoint.kind

@@ -56,6 +56,14 @@ class TooManyWaitingError(FullError):
         super().__init__(f"{limit} operations of this session have not ended yet, the most that it may have")
 
 
+class LimitReachedError(FullError):
+    """A limit of the API key is reached."""
+
+    def __init__(self, message: str, retry_after: int = 1) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class KeyReusedError(StoreError):
     """The Idempotency-Key came before with another body."""
 

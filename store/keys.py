@@ -1,7 +1,7 @@
 """The key table: every Redis key, what it holds, and who may spell it (this file alone).
 
 key                       type   holds
-session:{id}              hash   spec, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
+session:{id}              hash   spec, owner, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
                                  to, if it does), covered (the last seq that the snapshot covers)
 session:{id}:lane         zset   operations not yet ended, by seq
@@ -9,8 +9,7 @@ session:{id}:operations   zset   every operation a user asked for, by seq
 session:{id}:results      zset   operations whose result is kept, by ended_at
 session:{id}:replay       zset   finished operations that the snapshot does not cover, by seq
 session:{id}:answers      set    answer keys that live as long as the session
-sessions                  zset   every session, by created_at
-sessions:{STATUS}         zset   the same, those of one status
+sessions:{STATUS}         zset   sessions of one status, by created_at
 sessions:ended            zset   ended sessions, by the time they ended
 operation:{id}            hash   session, kind, seq, state, times, attempts, claim, request, result, error
 due                       zset   operations that wait for a worker, by the time they were dispatched
@@ -18,11 +17,17 @@ workers                   zset   live workers, by last heartbeat
 worker:{id}               string what the worker serves (msgpack)
 worker:{id}:sessions      set    the sessions it holds
 answer:{scope}:{key}      hash   Idempotency-Key: digest, id, answer
-checkpoint:{id}           hash   record, session, kind, created_at, folder, deleted (once it is)
+checkpoint:{id}           hash   record, owner, session, kind, created_at, folder, deleted (once it is)
 checkpoint:{id}:sessions  set    sessions whose snapshot it is, so that its objects outlive its deletion
-checkpoints:{scope}       zset   checkpoints by created_at; scope is {session}:{kind}, and what is empty means any
+checkpoints:{scope}       zset   checkpoints by created_at; scope is {owner}:{session}:{kind}, an empty part means any
 saves                     zset   folders that a checkpoint is being written to, by the time that was begun
 secret                    string what download links are signed with
+api_keys                  zset   every API key that was ever made, by created_at
+api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
+owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at
+owner:{id}:sessions:{STATUS} zset the same, those of one status
+owner:{id}:waiting        set    its operations not yet ended, over all its sessions
+owner:{id}:bucket         hash   tokens for requests, and when they were counted
 garbage                   set    paths of objects that nothing refers to any more; of folders, with a slash
 counters                  hash   kind:state -> ended operations since the store was made
 ended                     channel ids of operations, as they end
@@ -31,10 +36,14 @@ One server (or one with replicas), not a cluster: a script touches the keys of o
 the indexes together.
 """
 
+import inspect
+from collections.abc import Callable
+
 PREFIX = "celerity:"
 
 SESSIONS = PREFIX + "sessions"
 SESSIONS_ENDED = SESSIONS + ":ended"
+API_KEYS = PREFIX + "api_keys"
 DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
@@ -100,17 +109,45 @@ def answer(scope: str, key: str) -> str:
     return f"{PREFIX}answer:{scope}:{key}"
 
 
+def api_key(key_id: str) -> str:
+    return f"{PREFIX}api_key:{key_id}"
+
+
+def owner_sessions(owner: str) -> str:
+    return f"{PREFIX}owner:{owner}:sessions"
+
+
+def owner_sessions_with(owner: str, status: str) -> str:
+    return f"{owner_sessions(owner)}:{status}"
+
+
+def owner_waiting(owner: str) -> str:
+    return f"{PREFIX}owner:{owner}:waiting"
+
+
+def bucket(owner: str) -> str:
+    return f"{PREFIX}owner:{owner}:bucket"
+
+
+FAMILIES = (
+    session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions,
+    api_key, owner_sessions, owner_sessions_with, owner_waiting, bucket,
+    checkpoint, checkpoint_sessions, checkpoints,
+)  # fmt: skip
+
+
 def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
-    families = (
-        session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions,
-        checkpoint, checkpoint_sessions, checkpoints,
-    )  # fmt: skip
-    functions = []
-    for family in families:
-        before, after = family("\0").split("\0")
-        functions.append(f"{family.__name__} = function(id) return '{before}' .. id .. '{after}' end")
-    constants = {"sessions": SESSIONS, "sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS}
+    functions = [f"{family.__name__} = {_lua_function(family)}" for family in FAMILIES]
+    constants = {"sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS, "api_keys": API_KEYS}
     constants |= {"saves": SAVES, "garbage": GARBAGE, "counters": COUNTERS, "ended_channel": ENDED_CHANNEL}
     named = [f"{name} = '{key}'" for name, key in constants.items()]
     return "local keys = {\n  " + ",\n  ".join(named + functions) + "\n}\n"
+
+
+def _lua_function(family: Callable[..., str]) -> str:
+    """The family's Python function in Lua: its text between the places where its arguments stood."""
+    names = list(inspect.signature(family).parameters)
+    pieces = family(*(f"\0{name}\0" for name in names)).split("\0")
+    parts = [piece if place % 2 else f"'{piece}'" for place, piece in enumerate(pieces)]
+    return f"function({', '.join(names)}) return {' .. '.join(parts)} end"

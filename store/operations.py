@@ -12,6 +12,7 @@ from store import keys
 from store.context import Context
 from store.errors import (
     KeyReusedError,
+    LimitReachedError,
     NotCancellableError,
     NotFoundError,
     SessionNotActiveError,
@@ -35,7 +36,7 @@ class Operations:
         """A new operation at the end of its session's lane, dispatched if its turn is now.
 
         A key that came before with the same body gives the first operation.
-        Raises NotFoundError, SessionNotActiveError, TooManyWaitingError, KeyReusedError.
+        Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError.
         """
         operation_id = str(uuid4())
         stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
@@ -53,7 +54,7 @@ class Operations:
     ) -> list[Any]:
         settings = self._context.settings
         answer_key, digest = once.arguments if once else ("", "")
-        limits = (settings.max_waiting_operations, settings.max_running_samples)
+        limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
         reply: list[Any] = self._context.scripts.run(
             "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits
         )
@@ -68,6 +69,10 @@ class Operations:
                 return SessionNotActiveError(f"the session is {reply[1].decode()} and takes no new operations{why}")
             case b"full":
                 return TooManyWaitingError(self._context.settings.max_waiting_operations)
+            case b"owner-full":
+                return LimitReachedError(
+                    f"{reply[1]} operations of this API key have not ended yet, the most it may have"
+                )
             case _:
                 assert reply[0] == b"reused", reply
                 return KeyReusedError()

@@ -8,7 +8,7 @@ from contract.codec import encode
 from contract.session import Session, SessionSpec, SessionStatus
 from store import keys
 from store.context import Context
-from store.errors import CheckpointGoneError, KeyReusedError, NotFoundError
+from store.errors import CheckpointGoneError, KeyReusedError, LimitReachedError, NotFoundError
 from store.idempotency import Once
 from store.records import SESSION_FIELDS, session_from
 
@@ -23,28 +23,29 @@ class Sessions:
         """A new session in CREATING, its creation dispatched to `worker_id`. It goes on from the training
         `checkpoint` if there is one, which may be deleted from then on.
 
-        Raises KeyReusedError, and CheckpointGoneError when the checkpoint was deleted meanwhile; a key that came
-        before with the same body gives the first session.
+        Raises KeyReusedError, LimitReachedError, and CheckpointGoneError when the checkpoint was deleted meanwhile; a
+        key that came before with the same body gives the first session.
         """
         session_id = str(uuid4())
-        answer_key, digest = once.arguments if once else ("", "")
+        arguments = (session_id, str(uuid4()), encode(spec), worker_id, *(once.arguments if once else ("", "")))
+        most = self._context.settings.max_sessions_per_key
         origin = (checkpoint.id, checkpoint.state_path, checkpoint.step) if checkpoint else ("", "", 0)
-        reply = self._context.scripts.run(
-            "create_session", session_id, str(uuid4()), encode(spec), worker_id, answer_key, digest, *origin
-        )
+        reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *origin)
         if reply[0] == b"gone":
             raise CheckpointGoneError("the checkpoint has been deleted")
         if reply[0] == b"reused":
             raise KeyReusedError
         if reply[0] == b"existing":
             return self.get(reply[1].decode())
+        if reply[0] == b"full":
+            raise LimitReachedError(f"{reply[1]} sessions of this API key have not ended yet, the most it may have")
         self._context.publish(reply[1])
         return self.get(session_id)
 
-    def get(self, session_id: str) -> Session:
-        """Raises NotFoundError."""
+    def get(self, session_id: str, owner: str | None = None) -> Session:
+        """The session; for an owner, if it is theirs: another's is as unknown as none. Raises NotFoundError."""
         session = self.find([session_id])[0]
-        if session is None:
+        if session is None or owner not in (None, session.owner):
             raise NotFoundError("no such training session")
         return session
 
@@ -94,8 +95,8 @@ class Sessions:
         ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)
         return [id.decode() for id in ids]
 
-    def list(self, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
-        """Newest first, the id as tie-break."""
-        index = keys.sessions_with(status) if status else keys.SESSIONS
+    def list(self, owner: str, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
+        """The owner's, newest first, the id as tie-break."""
+        index = keys.owner_sessions_with(owner, status) if status else keys.owner_sessions(owner)
         ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
         return [session for session in self.find(id.decode() for id in ids) if session]

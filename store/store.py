@@ -5,6 +5,7 @@ from typing import Any
 from contract.session import SessionStatus
 from settings import Settings
 from store import keys
+from store.api_keys import ApiKeys
 from store.checkpoints import Checkpoints
 from store.claims import Claims
 from store.connection import RawRedis, connect
@@ -37,6 +38,7 @@ class Store:
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
         self.answers = Answers(context)
+        self.api_keys = ApiKeys(context)
         self.janitor = Janitor(context, self.sessions, self.workers, self.checkpoints, objects)
 
     def close(self) -> None:

@@ -41,6 +41,8 @@ def test_values_are_read_in_their_own_types() -> None:
         ("CELERITY_WORKER_THREADS", "0"),
         ("CELERITY_MAX_WAIT", "nan"),
         ("CELERITY_MAX_WAIT", "inf"),
+        ("CELERITY_MAX_RATE_PER_KEY", "nan"),
+        ("CELERITY_MAX_SESSIONS_PER_KEY", "-1"),
         ("CELERITY_HEARTBEAT_TIMEOUT", "0"),
         ("CELERITY_DTYPE", "fp16"),
         ("CELERITY_DEVICE", "gpu"),

@@ -3,6 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
+from app.auth import caller
 from app.blueprint import Blueprint
 from app.links import link
 from app.operations import FOLLOWED, accept, read
@@ -71,14 +72,14 @@ def get_inference_checkpoint(session_id: str, operation_id: str) -> tuple[dict[s
 @checkpoints.response(200, CheckpointSchema(many=True))
 def list_checkpoints(query: dict[str, Any]) -> list[dict[str, Any]]:
     """List checkpoints, newest first"""
-    return [checkpoint_view(checkpoint) for checkpoint in state().store.checkpoints.list(**query)]
+    return [checkpoint_view(checkpoint) for checkpoint in state().store.checkpoints.list(caller(), **query)]
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>")
 @checkpoints.response(200, CheckpointSchema)
 def get_checkpoint(checkpoint_id: str) -> dict[str, Any]:
     """Read a checkpoint"""
-    return checkpoint_view(state().store.checkpoints.get(checkpoint_id))
+    return checkpoint_view(state().store.checkpoints.get(checkpoint_id, caller()))
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>", methods=("DELETE",))
@@ -88,7 +89,7 @@ def delete_checkpoint(checkpoint_id: str) -> None:
 
     Sessions that went on from it are not affected.
     """
-    state().store.checkpoints.delete(checkpoint_id)
+    state().store.checkpoints.delete(checkpoint_id, caller())
 
 
 @checkpoints.route("/checkpoints/<id:checkpoint_id>/download")
@@ -99,7 +100,7 @@ def download_checkpoint(query: dict[str, Any], checkpoint_id: str) -> dict[str, 
 
     Each URL lets anyone who has it read the file for a while; ask again for new ones.
     """
-    checkpoint, part = state().store.checkpoints.get(checkpoint_id), query["variant"]
+    checkpoint, part = state().store.checkpoints.get(checkpoint_id, caller()), query["variant"]
     files = files_of(checkpoint, part)
     return {
         "data": [

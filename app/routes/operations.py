@@ -1,8 +1,8 @@
 """Operations: asked for with a verb on the session, read under their kind, listed, cancelled."""
 
-from http import HTTPStatus
 from typing import Any
 
+from app.auth import own_session
 from app.blueprint import Blueprint
 from app.operations import FOLLOWED, accept, read
 from app.routes.sessions import PREFIX
@@ -11,7 +11,6 @@ from contract.forward_backward import ForwardBackwardResult
 from contract.operation import OperationKind
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult
-from contract.session import Session
 from schemas import examples
 from schemas.forward_backward import ForwardBackwardBodySchema, ForwardBackwardOperationSchema, forward_backward_request
 from schemas.operations import OperationSummarySchema, summary_view
@@ -24,30 +23,27 @@ operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="W
 
 @operations.route("/<id:session_id>:sample", methods=("POST",))
 @operations.arguments(SampleBodySchema, example=examples.SAMPLE)
-@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
 @operations.response(200, SampleOperationSchema, example=examples.ACCEPTED)
 def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Sample completions of a prompt"""
-    request = sample_request(body, _session(session_id).spec.base_model, state().settings.limits)
+    request = sample_request(body, own_session(session_id).spec.base_model, state().settings.limits)
     return accept(session_id, OperationKind.SAMPLE, request)
 
 
 @operations.route("/<id:session_id>:forward-backward", methods=("POST",))
 @operations.arguments(ForwardBackwardBodySchema, example=examples.FORWARD_BACKWARD)
-@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
 @operations.response(200, ForwardBackwardOperationSchema, example=examples.ACCEPTED)
 def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Add a loss's gradient to the session's
 
     Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
     """
-    request = forward_backward_request(body, _session(session_id).spec.base_model, state().settings.limits)
+    request = forward_backward_request(body, own_session(session_id).spec.base_model, state().settings.limits)
     return accept(session_id, OperationKind.FORWARD_BACKWARD, request)
 
 
 @operations.route("/<id:session_id>:optim-step", methods=("POST",))
 @operations.arguments(OptimStepBodySchema, example=examples.OPTIM_STEP)
-@operations.refuses(HTTPStatus.TOO_MANY_REQUESTS)
 @operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
 def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
@@ -83,7 +79,7 @@ def get_optim_step(session_id: str, operation_id: str) -> tuple[dict[str, Any], 
 @operations.response(200, OperationSummarySchema(many=True))
 def list_operations(query: dict[str, Any], session_id: str) -> list[dict[str, Any]]:
     """List a session's operations with their times, newest first"""
-    _session(session_id)
+    own_session(session_id)
     return [summary_view(operation) for operation in state().store.operations.list(session_id, **query)]
 
 
@@ -95,8 +91,5 @@ def cancel_operation(_: dict[str, Any], session_id: str, operation_id: str) -> d
 
     Cancelling again changes nothing.
     """
+    own_session(session_id)
     return summary_view(state().store.operations.cancel(session_id, operation_id))
-
-
-def _session(session_id: str) -> Session:
-    return state().store.sessions.get(session_id)

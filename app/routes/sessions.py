@@ -1,7 +1,9 @@
 """Training sessions: create, list, read, stop."""
 
+import logging
 from typing import Any
 
+from app.auth import caller, own_session
 from app.blueprint import Blueprint
 from app.idempotency import current_once
 from app.placement import find_model, place
@@ -13,6 +15,8 @@ from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSche
 from store.errors import NotFoundError
 
 PREFIX = "/v1/rl/training-sessions"
+
+log = logging.getLogger(__name__)
 
 sessions = Blueprint("sessions", __name__, url_prefix=PREFIX, description="One adapter over one base model.")
 
@@ -27,14 +31,16 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     """
     worker_id = place(body["base_model"])
     checkpoint = _checkpoint(body["checkpoint_id"]) if "checkpoint_id" in body else None
-    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits, checkpoint)
-    return session_view(state().store.sessions.create(spec, worker_id, current_once(), checkpoint))
+    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits, caller(), checkpoint)
+    session = state().store.sessions.create(spec, worker_id, current_once(), checkpoint)
+    log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id)
+    return session_view(session)
 
 
 def _checkpoint(checkpoint_id: str) -> Checkpoint:
-    """Raises ValidationError when there is none."""
+    """Raises ValidationError when the caller has none of this id."""
     try:
-        return state().store.checkpoints.get(checkpoint_id)
+        return state().store.checkpoints.get(checkpoint_id, caller())
     except NotFoundError as error:
         raise refusal("checkpoint_id", "unknown checkpoint") from error
 
@@ -44,14 +50,14 @@ def _checkpoint(checkpoint_id: str) -> Checkpoint:
 @sessions.response(200, SessionSchema(many=True))
 def list_training_sessions(query: dict[str, Any]) -> list[dict[str, Any]]:
     """List training sessions, newest first"""
-    return [session_view(session) for session in state().store.sessions.list(**query)]
+    return [session_view(session) for session in state().store.sessions.list(caller(), **query)]
 
 
 @sessions.route("/<id:session_id>")
 @sessions.response(200, SessionSchema)
 def get_training_session(session_id: str) -> dict[str, Any]:
     """Read a training session"""
-    return session_view(state().store.sessions.get(session_id))
+    return session_view(own_session(session_id))
 
 
 @sessions.route("/<id:session_id>:stop", methods=("POST",))
@@ -62,4 +68,6 @@ def stop_training_session(_: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
     """
+    own_session(session_id)
+    log.info("session %s is to stop", session_id)
     return session_view(state().store.sessions.stop(session_id))

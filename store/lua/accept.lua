@@ -1,17 +1,20 @@
--- session, operation, kind, request, answer key, digest, most waiting, most samples at once
-local session, id, kind, request, answer_key, digest, most_waiting, most_samples = unpack(ARGV)
+-- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key
+local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key = unpack(ARGV)
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.operation(id)) == 1 then return {'accepted', {}} end
-local record = redis.call('HMGET', keys.session(session), 'status', 'reason')
-local status = record[1]
+local record = redis.call('HMGET', keys.session(session), 'status', 'reason', 'owner')
+local status, owner = record[1], record[3]
 if not status then return {'unknown'} end
 local first = known(answer_key, digest)
 if first then return first end
 if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status, record[2] or ''} end
 if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
+local most = limit_of(owner, 'max_waiting', most_of_key)
+if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-full', most} end
 local at = now()
 append(session, id, kind, request, at)
 redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(id), 'seq'), id)
+redis.call('SADD', keys.owner_waiting(owner), id)
 redis.call('HSET', keys.session(session), 'updated_at', at)
 remember(answer_key, digest, id, session)
 return {'accepted', release(session, tonumber(most_samples), {})}

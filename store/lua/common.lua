@@ -20,6 +20,12 @@ local function move(id, name)
   return true
 end
 
+-- What an owner may have of something: what its API key says, else the server's default; 0 is no limit.
+local function limit_of(owner, name, default)
+  local most = tonumber(redis.call('HGET', keys.api_key(owner), name) or default)
+  return most > 0 and most or math.huge
+end
+
 -- Releases what may run now: the samples at the head of the lane (they only read weights, so
 -- neighbours run together, up to `most`), or else the one operation at its head.
 -- Appends {id, kind, worker} for each to `released`.
@@ -64,9 +70,10 @@ local function drop_snapshot(session)
   end
 end
 
--- The indexes that a checkpoint is in.
-local function checkpoint_scopes(session, kind)
-  return {':', session .. ':', ':' .. kind, session .. ':' .. kind}
+-- The indexes that a checkpoint is in: that of all, and its owner's.
+local function checkpoint_scopes(owner, session, kind)
+  local own = owner .. ':'
+  return {'::', own .. ':', own .. session .. ':', own .. ':' .. kind, own .. session .. ':' .. kind}
 end
 
 local function drop_request(id)
@@ -79,6 +86,7 @@ local function ended(id, session, at)
   local record = redis.call('HMGET', keys.operation(id), 'kind', 'state')
   redis.call('HSET', keys.operation(id), 'ended_at', at)
   redis.call('ZREM', keys.lane(session), id)
+  redis.call('SREM', keys.owner_waiting(redis.call('HGET', keys.session(session), 'owner')), id)
   redis.call('ZREM', keys.due, id)
   redis.call('HINCRBY', keys.counters, record[1] .. ':' .. record[2], 1)
   redis.call('PUBLISH', keys.ended_channel, id)
@@ -96,9 +104,12 @@ end
 
 local function set_status(session, status, at, reason)
   local key = keys.session(session)
-  local record = redis.call('HMGET', key, 'status', 'created_at')
-  redis.call('ZREM', keys.sessions_with(record[1]), session)
-  redis.call('ZADD', keys.sessions_with(status), record[2], session)
+  local record = redis.call('HMGET', key, 'status', 'created_at', 'owner')
+  local before, created_at, owner = unpack(record)
+  redis.call('ZREM', keys.sessions_with(before), session)
+  redis.call('ZREM', keys.owner_sessions_with(owner, before), session)
+  redis.call('ZADD', keys.sessions_with(status), created_at, session)
+  redis.call('ZADD', keys.owner_sessions_with(owner, status), created_at, session)
   redis.call('HSET', key, 'status', status, 'updated_at', at)
   if reason ~= '' then redis.call('HSET', key, 'reason', reason) end
 end

@@ -24,9 +24,10 @@ if name == 'complete' then
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
   if checkpoint ~= '' then
-    redis.call('HSET', keys.checkpoint(id), 'record', checkpoint, 'session', session, 'kind', checkpoint_kind,
-      'created_at', at, 'folder', folder)
-    for _, scope in ipairs(checkpoint_scopes(session, checkpoint_kind)) do
+    local owner = redis.call('HGET', keys.session(session), 'owner')
+    redis.call('HSET', keys.checkpoint(id), 'record', checkpoint, 'owner', owner, 'session', session,
+      'kind', checkpoint_kind, 'created_at', at, 'folder', folder)
+    for _, scope in ipairs(checkpoint_scopes(owner, session, checkpoint_kind)) do
       redis.call('ZADD', keys.checkpoints(scope), at, id)
     end
     redis.call('ZREM', keys.saves, folder)

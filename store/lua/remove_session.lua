@@ -1,7 +1,7 @@
 -- session, seconds that its answers live on: removes an ended session whole
 local session, answers_live = unpack(ARGV)
 local key = keys.session(session)
-local status = redis.call('HGET', key, 'status')
+local status, owner = unpack(redis.call('HMGET', key, 'status', 'owner'))
 if status ~= 'STOPPED' and status ~= 'ERROR' then return 0 end
 for _, id in ipairs(redis.call('ZRANGE', keys.operations(session), 0, -1)) do
   discard(redis.call('HGET', keys.operation(id), 'result'))
@@ -12,7 +12,8 @@ for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
 end
 redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
   keys.answers(session))
-redis.call('ZREM', keys.sessions, session)
+redis.call('ZREM', keys.owner_sessions(owner), session)
+redis.call('ZREM', keys.owner_sessions_with(owner, status), session)
 redis.call('ZREM', keys.sessions_with(status), session)
 redis.call('ZREM', keys.sessions_ended, session)
 return 1

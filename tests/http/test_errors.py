@@ -17,7 +17,7 @@ def check_shape(response: Any, status: int) -> None:
     body = orjson.loads(response.data)
     assert body["code"] == status
     assert body["message"]
-    assert set(body) <= {"code", "message", "errors"}
+    assert set(body) <= {"code", "message", "request_id", "errors"}
     assert len(response.data) < 10_000
 
 

@@ -114,12 +114,18 @@ def test_every_operation_names_its_errors_and_itself(document: dict[str, Any]) -
             assert {"400", "500"} <= set(operation["responses"]), path
             assert operation["summary"]
             if path.startswith("/v1"):
-                assert {"401", "503"} <= set(operation["responses"]), path
+                assert {"401", "429", "503"} <= set(operation["responses"]), path
             if "_id}" in path:
                 assert "404" in operation["responses"], path
             if "requestBody" in operation:
                 assert {"413", "415", "422"} <= set(operation["responses"]), path
     assert len(names) == len(set(names)) == 24
+
+
+def test_every_error_is_documented_with_the_requests_id(document: dict[str, Any]) -> None:
+    assert set(document["components"]["schemas"]["Error"]["required"]) == {"code", "message", "request_id"}
+    for name, response in document["components"]["responses"].items():
+        assert "X-Request-ID" in response["headers"], name
 
 
 def test_logprobs_are_numbers_and_enums_are_explicit(document: dict[str, Any]) -> None:
@@ -133,7 +139,8 @@ def test_security_is_bearer_and_needed_where_there_are_keys(
     document: dict[str, Any], settings: Settings, store: Store
 ) -> None:
     assert document["openapi"].startswith("3.1")
-    assert document["components"]["securitySchemes"] == {"bearer": {"type": "http", "scheme": "bearer"}}
+    (scheme,) = document["components"]["securitySchemes"].values()
+    assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     assert document["security"] == [{}, {"bearer": []}]
     locked = create_app(msgspec.structs.replace(settings, api_keys=("one",)), store).test_client()
     described: Any = locked.get("/openapi.json").json

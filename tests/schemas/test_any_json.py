@@ -26,7 +26,7 @@ CALLS: list[tuple[Schema, dict[str, Any], Any]] = [
         lambda body: forward_backward_request(body, CARD, Limits()),
     ),
     (OptimStepBodySchema(), examples.OPTIM_STEP, optim_step_request),
-    (CreateSessionSchema(), {"base_model": "m"}, lambda body: session_spec(body, CARD, Limits())),
+    (CreateSessionSchema(), {"base_model": "m"}, lambda body: session_spec(body, CARD, Limits(), "an owner")),
 ]
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats() | st.text(max_size=8)
@@ -39,7 +39,7 @@ def judge(schema: Schema, translate: Any, body: Any) -> None:
     try:
         translate(schema.load(body))
     except ValidationError as error:
-        said = orjson.dumps(invalid_body(error.messages))
+        said = orjson.dumps(invalid_body(error.messages, "id"))
         assert len(said) < 10_000
 
 

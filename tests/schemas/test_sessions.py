@@ -14,7 +14,7 @@ CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32)
 
 
 def spec_of(**body: Any) -> SessionSpec:
-    return session_spec(CreateSessionSchema().load({"base_model": "org/tiny", **body}), CARD, Limits())
+    return session_spec(CreateSessionSchema().load({"base_model": "org/tiny", **body}), CARD, Limits(), "an owner")
 
 
 def test_decimal_strings_are_taken_for_rank_and_alpha() -> None:

@@ -55,7 +55,7 @@ def test_a_body_that_is_not_an_object_is_refused_as_a_whole(body: Any) -> None:
 
 
 def test_ten_problems_are_told_and_the_rest_counted() -> None:
-    body = invalid_body({f"field{i}": ["unknown field"] for i in range(1000)})
+    body = invalid_body({f"field{i}": ["unknown field"] for i in range(1000)}, "id")
     assert len(body["errors"]) == 10
     assert body["message"].endswith("(and 999 more)")
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -135,6 +136,21 @@ def test_a_session_is_still_there_after_a_restart_on_the_same_data(tmp_path: Pat
     with running_stack(tmp_path / "data", tmp_path / "models") as stack:
         found = call(f"{stack.url}/v1/rl/training-sessions/{created['session_id']}")
     assert found["session_id"] == created["session_id"] and found["base_model"] == "org/tiny"
+
+
+def test_the_keys_command_finds_the_stack_that_runs_in_its_data_folder(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "app.keys", "create", "--name", "alice", "--json"]
+    with running_stack(tmp_path) as stack:
+        given = environment(tmp_path)
+        made = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+        assert made.returncode == 0, made.stderr
+        sessions = f"{stack.url}/v1/rl/training-sessions"
+        with pytest.raises(urllib.error.HTTPError, match="401"):
+            urllib.request.urlopen(sessions)
+        authorization = {"Authorization": f"Bearer {json.loads(made.stdout)['key']}"}
+        with urllib.request.urlopen(urllib.request.Request(sessions, headers=authorization)) as answer:
+            assert json.load(answer) == []
+    assert not list((tmp_path / "valkey").glob("url"))
 
 
 def test_two_workers_serve_one_stack(tmp_path: Path) -> None:

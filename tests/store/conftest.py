@@ -5,6 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import fakeredis
+import msgspec
 import pytest
 from redis import Redis
 
@@ -72,6 +73,12 @@ class Bench:
     def run(self, operation_id: str, outcome=None) -> bool:  # type: ignore[no-untyped-def]
         """Claims and finishes."""
         return self.store.claims.finish(self.claim(operation_id), outcome)
+
+
+def with_settings(bench: Bench, **changes: float) -> Store:
+    """The bench's store under other settings."""
+    settings = msgspec.structs.replace(bench.settings, **changes)
+    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from contract.api_key import ANONYMOUS
 from contract.checkpoint import Checkpoint, CheckpointKind, CheckpointRequest, NewFile, Part
 from contract.operation import ErrorCode, OperationFailedError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
@@ -38,7 +39,7 @@ def written(bench: Bench, claim: Claim, kind: CheckpointKind = TRAINING, step: i
 def saved(bench: Bench, session: Session, kind: CheckpointKind = TRAINING) -> Checkpoint:
     claim = asked(bench, session, kind)
     assert bench.store.claims.finish(claim, written(bench, claim, kind))
-    return bench.store.checkpoints.get(claim.operation_id)
+    return bench.store.checkpoints.get(claim.operation_id, ANONYMOUS)
 
 
 def objects(bench: Bench) -> list[str]:
@@ -64,10 +65,10 @@ def test_it_appears_when_its_operation_ends_and_not_before(bench: Bench, kind: C
     claim = asked(bench, session, kind)
     checkpoint = written(bench, claim, kind)
     with pytest.raises(NotFoundError):
-        bench.store.checkpoints.get(claim.operation_id)
-    assert bench.store.checkpoints.list(20, 0) == []
+        bench.store.checkpoints.get(claim.operation_id, ANONYMOUS)
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == []
     bench.store.claims.finish(claim, checkpoint)
-    kept = bench.store.checkpoints.get(claim.operation_id)
+    kept = bench.store.checkpoints.get(claim.operation_id, ANONYMOUS)
     assert msgspec.structs.replace(kept, created_at=0.0) == checkpoint
     assert (kept.session_id, kept.kind, kept.step, kept.spec) == (session.id, kind, 3, SPEC)
     assert kept.created_at > session.created_at
@@ -98,12 +99,23 @@ def test_lists_are_newest_first_by_page_by_session_and_by_kind(bench: Bench) -> 
     one, two = bench.running_session(), bench.running_session()
     made = [saved(bench, one), saved(bench, two), saved(bench, one, INFERENCE), saved(bench, one)]
     listed = bench.store.checkpoints.list
-    assert listed(20, 0) == made[::-1]
-    assert listed(2, 1) == made[2:0:-1]
-    assert listed(20, 0, session_id=two.id) == [made[1]]
-    assert listed(20, 0, kind=INFERENCE) == [made[2]]
-    assert listed(20, 0, session_id=one.id, kind=TRAINING) == [made[3], made[0]]
-    assert listed(20, 0, session_id="unknown") == []
+    assert listed(ANONYMOUS, 20, 0) == made[::-1]
+    assert listed(ANONYMOUS, 2, 1) == made[2:0:-1]
+    assert listed(ANONYMOUS, 20, 0, session_id=two.id) == [made[1]]
+    assert listed(ANONYMOUS, 20, 0, kind=INFERENCE) == [made[2]]
+    assert listed(ANONYMOUS, 20, 0, session_id=one.id, kind=TRAINING) == [made[3], made[0]]
+    assert listed(ANONYMOUS, 20, 0, session_id="unknown") == []
+
+
+def test_a_checkpoint_is_its_owner_s_alone(bench: Bench) -> None:
+    session = bench.running_session()
+    checkpoint = saved(bench, session)
+    assert bench.store.checkpoints.get(checkpoint.id, ANONYMOUS) == checkpoint
+    assert bench.store.checkpoints.list("another", 20, 0) == []
+    for theirs in (bench.store.checkpoints.get, bench.store.checkpoints.delete):
+        with pytest.raises(NotFoundError):
+            theirs(checkpoint.id, "another")
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == [checkpoint]
 
 
 def test_a_lost_attempt_leaves_nothing_and_the_next_one_counts(bench: Bench) -> None:
@@ -117,7 +129,7 @@ def test_a_lost_attempt_leaves_nothing_and_the_next_one_counts(bench: Bench) -> 
     assert bench.store.claims.finish(claim, written(bench, claim))
     assert not bench.store.claims.finish(late, checkpoint)
     bench.store.janitor.sweep()
-    assert objects(bench) == [bench.store.checkpoints.get(claim.operation_id).state_path]
+    assert objects(bench) == [bench.store.checkpoints.get(claim.operation_id, ANONYMOUS).state_path]
     assert bench.redis.exists("celerity:saves") == 0
 
 
@@ -162,11 +174,11 @@ def test_a_disk_with_too_little_room_refuses_before_anything_is_written(bench: B
 def test_deleting_it_deletes_its_objects(bench: Bench) -> None:
     session = bench.running_session()
     deleted, kept = saved(bench, session, INFERENCE), saved(bench, session)
-    bench.store.checkpoints.delete(deleted.id)
+    bench.store.checkpoints.delete(deleted.id, ANONYMOUS)
     for call in (bench.store.checkpoints.get, bench.store.checkpoints.delete):
         with pytest.raises(NotFoundError):
-            call(deleted.id)
-    assert bench.store.checkpoints.list(20, 0) == [kept]
+            call(deleted.id, ANONYMOUS)
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == [kept]
     bench.store.janitor.sweep()
     assert objects(bench) == [kept.state_path]
     operation = bench.store.operations.get(session.id, deleted.id)
@@ -180,7 +192,7 @@ def test_it_outlives_its_session(bench: Bench) -> None:
     with_settings(bench, session_retention=-1.0).janitor.sweep()
     with pytest.raises(NotFoundError):
         bench.store.sessions.get(session.id)
-    assert bench.store.checkpoints.list(20, 0, session_id=session.id) == [checkpoint]
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0, session_id=session.id) == [checkpoint]
     assert objects(bench) == [checkpoint.state_path]
 
 
@@ -206,10 +218,10 @@ def test_a_session_that_goes_on_from_it_begins_with_its_state_and_step(bench: Be
 def test_its_objects_stay_while_a_session_needs_them_and_no_longer(bench: Bench, how: str) -> None:
     checkpoint = saved(bench, bench.running_session())
     session = resumed(bench, checkpoint)
-    bench.store.checkpoints.delete(checkpoint.id)
+    bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
     bench.store.janitor.sweep()
     with pytest.raises(NotFoundError):
-        bench.store.checkpoints.get(checkpoint.id)
+        bench.store.checkpoints.get(checkpoint.id, ANONYMOUS)
     assert bench.store.snapshots.load(session.id)[0] == b"weights and moments"
     if how == "covered":
         step = bench.store.operations.accept(session.id, OperationKind.OPTIM_STEP, OptimStepRequest())
@@ -229,16 +241,16 @@ def test_a_covered_snapshot_does_not_take_the_checkpoint_with_it(bench: Bench) -
     session = resumed(bench, checkpoint)
     end(bench, session)
     bench.store.janitor.sweep()
-    assert bench.objects.get(bench.store.checkpoints.get(checkpoint.id).state_path) == b"weights and moments"
+    assert bench.objects.get(bench.store.checkpoints.get(checkpoint.id, ANONYMOUS).state_path) == b"weights and moments"
 
 
 def test_a_session_cannot_go_on_from_what_was_deleted_meanwhile(bench: Bench) -> None:
     checkpoint = saved(bench, bench.running_session())
-    bench.store.checkpoints.delete(checkpoint.id)
-    sessions = len(bench.store.sessions.list(None, 20, 0))
+    bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
+    sessions = len(bench.store.sessions.list(ANONYMOUS, None, 20, 0))
     with pytest.raises(CheckpointGoneError):
         bench.store.sessions.create(SPEC, WORKER, checkpoint=checkpoint)
-    assert len(bench.store.sessions.list(None, 20, 0)) == sessions
+    assert len(bench.store.sessions.list(ANONYMOUS, None, 20, 0)) == sessions
     assert bench.outbox.take() == []
 
 
@@ -246,18 +258,18 @@ def test_only_the_newest_of_each_session_and_kind_are_kept_when_a_setting_says_s
     one, two = bench.running_session(), bench.running_session()
     made = [saved(bench, one), saved(bench, one, INFERENCE), saved(bench, two), saved(bench, one), saved(bench, one)]
     bench.store.janitor.sweep()
-    assert bench.store.checkpoints.list(20, 0) == made[::-1], "by default all are kept"
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == made[::-1], "by default all are kept"
     with_settings(bench, checkpoints_kept=2).janitor.sweep()
-    assert bench.store.checkpoints.list(20, 0) == made[:0:-1]
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == made[:0:-1]
     assert made[0].state_path not in objects(bench)
 
 
 def test_old_ones_go_when_a_setting_says_so(bench: Bench) -> None:
     checkpoint = saved(bench, bench.running_session())
     with_settings(bench, checkpoint_retention=3600.0).janitor.sweep()
-    assert bench.store.checkpoints.list(20, 0) == [checkpoint]
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == [checkpoint]
     with_settings(bench, checkpoint_retention=-1.0).janitor.sweep()
-    assert bench.store.checkpoints.list(20, 0) == []
+    assert bench.store.checkpoints.list(ANONYMOUS, 20, 0) == []
     assert objects(bench) == []
 
 

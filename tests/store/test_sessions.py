@@ -2,16 +2,15 @@
 
 from dataclasses import dataclass
 
-import msgspec
 import pytest
 
+from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
-from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench, announcement
+from tests.store.conftest import SPEC, WORKER, Bench, announcement, with_settings
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -65,10 +64,10 @@ def test_lists_are_newest_first_by_page_and_by_status(bench: Bench) -> None:
     bench.store.sessions.stop(sessions[1].id)
     newest = [session.id for session in reversed(sessions)]
     listed = bench.store.sessions.list
-    assert [session.id for session in listed(None, 20, 0)] == newest
-    assert [session.id for session in listed(None, 1, 1)] == newest[1:2]
-    assert [session.id for session in listed(SessionStatus.RUNNING, 20, 0)] == [newest[0], newest[2]]
-    assert [session.id for session in listed(SessionStatus.STOPPING, 20, 0)] == [newest[1]]
+    assert [session.id for session in listed(ANONYMOUS, None, 20, 0)] == newest
+    assert [session.id for session in listed(ANONYMOUS, None, 1, 1)] == newest[1:2]
+    assert [session.id for session in listed(ANONYMOUS, SessionStatus.RUNNING, 20, 0)] == [newest[0], newest[2]]
+    assert [session.id for session in listed(ANONYMOUS, SessionStatus.STOPPING, 20, 0)] == [newest[1]]
 
 
 def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
@@ -81,11 +80,6 @@ def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
     assert error.code is ErrorCode.CANCELLED
     with pytest.raises(NotFoundError):
         bench.store.operations.cancel("another session", accepted.running)
-
-
-def with_settings(bench: Bench, **changes: float) -> Store:
-    settings = msgspec.structs.replace(bench.settings, **changes)
-    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 def test_an_ended_session_is_removed_whole_when_its_retention_is_over(bench: Bench) -> None:

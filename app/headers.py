@@ -1,0 +1,23 @@
+"""What every answer tells a browser: show it in no frame, guess no type, pass its address on to nobody."""
+
+from flask import Flask, Response, request
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def register(app: Flask) -> None:
+    app.after_request(protect)
+
+
+def protect(response: Response) -> Response:
+    """A page that has a policy of its own keeps it."""
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.path.startswith("/v1/"):
+        response.headers["Cache-Control"] = "no-store"
+    return response
