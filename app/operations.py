@@ -10,6 +10,7 @@ from app.idempotency import current_once
 from app.state import state
 from app.waiting import APPLIED, held, preferred_wait
 from contract.operation import OperationKind, OperationStatus
+from contract.session import Session
 from schemas.operations import operation_view
 
 log = logging.getLogger(__name__)
@@ -19,11 +20,10 @@ FOLLOWED = {
 }
 
 
-def accept(session_id: str, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
-    """Accepts an operation of a session, which must be the caller's."""
-    own_session(session_id)
-    operation = state().store.operations.accept(session_id, kind, request, current_once())
-    log.info("%s %s of session %s accepted", kind, operation.id, session_id)
+def accept(session: Session, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
+    """Accepts an operation of a session, which the caller has shown to be its own (see app/auth.py)."""
+    operation = state().store.operations.accept(session.id, kind, request, current_once())
+    log.info("%s %s of session %s accepted", kind, operation.id, session.id)
     return operation_view(operation)
 
 

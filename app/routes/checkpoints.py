@@ -3,7 +3,7 @@
 from http import HTTPStatus
 from typing import Any
 
-from app.auth import caller
+from app.auth import caller, own_session
 from app.blueprint import Blueprint
 from app.links import link
 from app.operations import FOLLOWED, accept, read
@@ -35,7 +35,7 @@ def create_training_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, 
 
     Gradients that no optim-step has used are not part of it.
     """
-    return accept(session_id, OperationKind.TRAINING_CHECKPOINT, CheckpointRequest())
+    return accept(own_session(session_id), OperationKind.TRAINING_CHECKPOINT, CheckpointRequest())
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:inference-checkpoint", methods=("POST",))
@@ -44,7 +44,7 @@ def create_training_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, 
 @checkpoints.response(200, InferenceCheckpointOperationSchema, example=examples.ACCEPTED)
 def create_inference_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Save the adapter, alone and merged into its base model, for other software to load"""
-    return accept(session_id, OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
+    return accept(own_session(session_id), OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
 
 
 @checkpoints.route("/training-sessions/<id:session_id>/operations/training-checkpoint/<id:operation_id>")

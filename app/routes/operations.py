@@ -26,8 +26,9 @@ operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="W
 @operations.response(200, SampleOperationSchema, example=examples.ACCEPTED)
 def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Sample completions of a prompt"""
-    request = sample_request(body, own_session(session_id).spec.base_model, state().settings.limits)
-    return accept(session_id, OperationKind.SAMPLE, request)
+    session = own_session(session_id)
+    request = sample_request(body, session.spec.base_model, state().settings.limits)
+    return accept(session, OperationKind.SAMPLE, request)
 
 
 @operations.route("/<id:session_id>:forward-backward", methods=("POST",))
@@ -38,8 +39,9 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
     """
-    request = forward_backward_request(body, own_session(session_id).spec.base_model, state().settings.limits)
-    return accept(session_id, OperationKind.FORWARD_BACKWARD, request)
+    session = own_session(session_id)
+    request = forward_backward_request(body, session.spec.base_model, state().settings.limits)
+    return accept(session, OperationKind.FORWARD_BACKWARD, request)
 
 
 @operations.route("/<id:session_id>:optim-step", methods=("POST",))
@@ -47,7 +49,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 @operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
 def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    return accept(session_id, OperationKind.OPTIM_STEP, optim_step_request(body))
+    return accept(own_session(session_id), OperationKind.OPTIM_STEP, optim_step_request(body))
 
 
 @operations.route("/<id:session_id>/operations/sample/<id:operation_id>")

@@ -6,6 +6,7 @@ from contract.operation import ErrorCode, OperationError, OperationKind, Operati
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
 from tests.store.conftest import SPEC, WORKER, Bench
+from workers.stranded import Stranded
 
 SAMPLE, TRAIN, STEP = OperationKind.SAMPLE, OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP
 NEW = "worker-2"
@@ -149,3 +150,23 @@ def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) 
     assert bench.store.snapshots.load(session.id) == (None, [])
     assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
     assert bench.store.operations.get(session.id, step).status is OperationStatus.COMPLETED
+
+
+def test_what_the_store_alone_believes_to_be_running_is_started_again(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    stranded = Stranded(bench.store, WORKER)
+    stranded.enter(step)
+    claim = bench.claim(step)
+    stranded.enter(step)  # a duplicate of its message comes and goes
+    stranded.leave(step)
+    bench.outbox.take()
+    for _ in range(3):
+        stranded.sweep()
+    assert bench.outbox.take() == [], "it is running here"
+    stranded.leave(step)
+    for _ in range(2):
+        stranded.sweep()
+    assert bench.outbox.take() == [step]
+    assert not bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    assert bench.claim(step).epoch == claim.epoch + 1
