@@ -25,7 +25,13 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_transport_options={"socket_connect_timeout": 2, "socket_timeout": 60, "socket_keepalive": True},
+    # A connection that is open but carries nothing any more is given up after one to two health checks.
+    broker_transport_options={
+        "socket_connect_timeout": 2,
+        "socket_timeout": 60,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
 )
 
 heartbeat: Heartbeat | None = None

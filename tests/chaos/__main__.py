@@ -15,11 +15,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--strikes", type=int, default=90)
+    parser.add_argument("--freeze", type=float, default=30.0, help="seconds that Valkey is held still, half way")
     options = parser.parse_args()
     print(f"seed {options.seed}: {options.operations} operations, {options.strikes} strikes", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="celerity-chaos-") as folder:
-        report = trial(options.seed, options.operations, options.strikes, Path(folder))
+        report = trial(options.seed, options.operations, options.strikes, Path(folder), options.freeze)
     print(report)
     print(f"{time.monotonic() - began:.0f} s; {'clean' if report.is_clean else 'NOT CLEAN'}")
     return 0 if report.is_clean else 1

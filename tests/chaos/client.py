@@ -3,10 +3,11 @@
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import httpx
 
-from tests.chaos.plan import Planned
+from tests.chaos.plan import Chapter
 from tests.stories.client import SESSIONS, Json
 
 PAUSE_SECONDS = 0.05
@@ -22,12 +23,23 @@ class Outlasting:
         self.retries = 0
 
     def post(self, path: str, body: Json, key: str) -> Json:
-        return self._until_answered(lambda: self._http.post(path, json=body, headers={"Idempotency-Key": key}))
+        return self._json(lambda: self._http.post(path, json=body, headers={"Idempotency-Key": key}))
 
     def get(self, path: str) -> Json:
-        return self._until_answered(lambda: self._http.get(path, headers={"Prefer": "wait=5"}))
+        return self._json(lambda: self._http.get(path, headers={"Prefer": "wait=5"}))
 
-    def _until_answered(self, send: Callable[[], httpx.Response]) -> Json:
+    def delete(self, path: str) -> None:
+        """A repeat finds nothing any more when the answer to the first was lost."""
+        response = self._until_answered(lambda: self._http.delete(path))
+        assert response.status_code in (204, 404), response.text
+
+    def _json(self, send: Callable[[], httpx.Response]) -> Json:
+        response = self._until_answered(send)
+        assert response.status_code == 200, response.text
+        answer: Json = response.json()
+        return answer
+
+    def _until_answered(self, send: Callable[[], httpx.Response]) -> httpx.Response:
         deadline = time.monotonic() + GIVE_UP_SECONDS
         while time.monotonic() < deadline:
             try:
@@ -35,53 +47,76 @@ class Outlasting:
             except httpx.TransportError:
                 response = None
             if response is not None and response.status_code not in RETRIED:
-                assert response.status_code == 200, response.text
-                answer: Json = response.json()
-                return answer
+                return response
             self.retries += 1
             time.sleep(PAUSE_SECONDS)
         raise TimeoutError(f"no answer in {GIVE_UP_SECONDS:.0f} s")
 
 
+@dataclass
+class Told:
+    """A chapter as it went: its session, the ids of its operations, and how each of them ended."""
+
+    name: str
+    chapter: Chapter
+    session_id: str = ""
+    ids: list[str] = field(default_factory=list)
+    ends: list[Json] = field(default_factory=list)
+
+
 class Run(threading.Thread):
-    """One session: its planned operations sent in order without waiting, then each read to its end.
+    """A story: each chapter's operations sent in order without waiting, and all read to their ends at last.
 
     `may_send(n)` blocks until the n-th operation is to be sent, so that a run lasts as long as the mischief does.
     """
 
-    def __init__(self, url: str, name: str, operations: list[Planned], may_send: Callable[[int], None]) -> None:
+    def __init__(self, url: str, name: str, chapters: list[Chapter], may_send: Callable[[int], None]) -> None:
         super().__init__(name=name, daemon=True)
-        self.operations = operations
+        self.told = [Told(f"{name}-{number}", chapter) for number, chapter in enumerate(chapters)]
         self.client = Outlasting(url)
-        self.session_id = ""
-        self.ids: list[str] = []
-        self.ends: list[Json] = []
         self.latencies: list[float] = []
         self.error: BaseException | None = None
         self._may_send = may_send
 
     def run(self) -> None:
         try:
-            self._send_all()
-            self._read_all()
+            before: Told | None = None
+            for told in self.told:
+                self._begin(told, before)
+                self._send(told)
+                before = told
+            for told in self.told:
+                told.ends = [self._end(told, number) for number in range(len(told.ids))]
+            if before:
+                self._delete_doomed(before)
         except (AssertionError, TimeoutError) as error:
             self.error = error
 
-    def _send_all(self) -> None:
-        body = {"base_model": "tiny", "lora_config": {"rank": 4, "alpha": 8, "dropout": 0.1}}
-        self.session_id = self.client.post(SESSIONS, body, f"{self.name}-create")["session_id"]
-        for number, (kind, body) in enumerate(self.operations):
-            self._may_send(number)
-            began = time.monotonic()
-            answer = self.client.post(f"{SESSIONS}/{self.session_id}:{kind}", body, f"{self.name}-{number}")
-            self.latencies.append(time.monotonic() - began)
-            self.ids.append(answer["operation_id"])
+    def _begin(self, told: Told, before: Told | None) -> None:
+        body: Json = {"base_model": "tiny", "lora_config": {"rank": 4, "alpha": 8, "dropout": 0.1}}
+        if before:
+            body["checkpoint_id"] = self._end(before, before.chapter.origin)["data"]["checkpoint_id"]
+        told.session_id = self.client.post(SESSIONS, body, f"{told.name}-create")["session_id"]
+        if before:
+            self._delete_doomed(before)
 
-    def _read_all(self) -> None:
-        for (kind, _), operation_id in zip(self.operations, self.ids, strict=True):
-            path = f"{SESSIONS}/{self.session_id}/operations/{kind}/{operation_id}"
-            deadline = time.monotonic() + GIVE_UP_SECONDS
-            while (operation := self.client.get(path))["status"].endswith(("PENDING", "RUNNING")):
-                if time.monotonic() > deadline:
-                    break
-            self.ends.append(operation)
+    def _send(self, told: Told) -> None:
+        for number, (kind, body) in enumerate(told.chapter.operations):
+            self._may_send(len(self.latencies))
+            began = time.monotonic()
+            answer = self.client.post(f"{SESSIONS}/{told.session_id}:{kind}", body, f"{told.name}-{number}")
+            self.latencies.append(time.monotonic() - began)
+            told.ids.append(answer["operation_id"])
+
+    def _delete_doomed(self, told: Told) -> None:
+        for number in sorted(told.chapter.doomed):
+            self.client.delete(f"/v1/rl/checkpoints/{self._end(told, number)['data']['checkpoint_id']}")
+
+    def _end(self, told: Told, number: int) -> Json:
+        kind = told.chapter.operations[number].kind
+        path = f"{SESSIONS}/{told.session_id}/operations/{kind}/{told.ids[number]}"
+        deadline = time.monotonic() + GIVE_UP_SECONDS
+        while (operation := self.client.get(path))["status"].endswith(("PENDING", "RUNNING")):
+            if time.monotonic() > deadline:
+                break
+        return operation

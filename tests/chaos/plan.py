@@ -1,4 +1,4 @@
-"""What each session asks for: a seeded sequence of operations, the same whenever the seed is."""
+"""What a client asks for: a seeded story in chapters, the same whenever the seed is."""
 
 import random
 from typing import Any, NamedTuple
@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 from tests.stories.client import Json, prompt, sample_body, step_body, train_body, whole
 from tests.tiny_model import TOKENIZER_SIZE
 
-KINDS = ("forward-backward", "optim-step", "sample")
+CHAPTER_LENGTH = 60
+CHECKPOINTS = ("training-checkpoint", "inference-checkpoint")
 
 
 class Planned(NamedTuple):
@@ -14,19 +15,44 @@ class Planned(NamedTuple):
     body: Json
 
 
-def plan(seed: int, length: int) -> list[Planned]:
-    """Rounds of one to three forward-backwards and a step, with samples in between."""
+class Chapter(NamedTuple):
+    """The operations of one session. The next chapter's session goes on from the training checkpoint that is number
+    `origin` of them; after that the checkpoints of the numbers in `doomed` are deleted."""
+
+    operations: list[Planned]
+    origin: int
+    doomed: frozenset[int]
+
+
+def plan(seed: int, length: int) -> list[Chapter]:
+    """At least two chapters, `length` operations together."""
     rng = random.Random(seed)
+    count = max(2, round(length / CHAPTER_LENGTH))
+    return [_chapter(rng, (length + number) // count) for number in range(count)]
+
+
+def _chapter(rng: random.Random, length: int) -> Chapter:
+    """Rounds, with the origin somewhere in the second half, so that what follows it must not show in it."""
     operations: list[Planned] = []
-    while len(operations) < length:
-        for _ in range(rng.randint(1, 3)):
-            operations.append(Planned("forward-backward", _training(rng)))
-        if rng.random() < 0.1:
-            operations.append(Planned("forward-backward", _hopeless(rng)))
-        operations.append(Planned("optim-step", step_body(rng.choice([1e-3, 1e-2]), weight_decay=rng.random() / 10)))
-        for _ in range(rng.randint(0, 3)):
-            operations.append(Planned("sample", _sampling(rng)))
-    return operations[:length]
+    while len(operations) < length - 1:
+        operations += _round(rng)
+    origin = rng.randrange(length // 2, length)
+    operations = operations[: length - 1]
+    operations.insert(origin, Planned("training-checkpoint", {}))
+    saved = [number for number, operation in enumerate(operations) if operation.kind in CHECKPOINTS]
+    return Chapter(operations, origin, frozenset(number for number in saved if rng.random() < 0.4))
+
+
+def _round(rng: random.Random) -> list[Planned]:
+    """One to three forward-backwards and a step, then samples; now and then a checkpoint, also between the two."""
+    operations = [Planned("forward-backward", _training(rng)) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.1:
+        operations.append(Planned("forward-backward", _hopeless(rng)))
+    operations.append(Planned("optim-step", step_body(rng.choice([1e-3, 1e-2]), weight_decay=rng.random() / 10)))
+    operations += [Planned("sample", _sampling(rng)) for _ in range(rng.randint(0, 3))]
+    if rng.random() < 0.5:
+        operations.insert(rng.randint(1, len(operations)), Planned(rng.choice(CHECKPOINTS), {}))
+    return operations
 
 
 def _tokens(rng: random.Random, most: int = 24) -> list[int]:

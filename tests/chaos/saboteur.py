@@ -19,9 +19,12 @@ class Saboteur:
     It strikes in the caller's thread, since a process that it starts ends with the thread that started it.
     """
 
-    def __init__(self, stack: Stack, seed: int, strikes: int, pause: tuple[float, float], stall: float) -> None:
+    def __init__(
+        self, stack: Stack, seed: int, strikes: int, pause: tuple[float, float], stall: float, freeze: float
+    ) -> None:
+        """`stall` is for how many seconds a worker is stopped, `freeze` for how many Valkey is, once, half way."""
         self.struck: Counter[str] = Counter()
-        self._stack, self._strikes, self._pause, self._stall = stack, strikes, pause, stall
+        self._stack, self._strikes, self._pause, self._stall, self._freeze = stack, strikes, pause, stall, freeze
         self._rng = random.Random(seed)
         self._progress = threading.Condition()
         blows = {self.kill_worker: 8, self.kill_api: 3, self.kill_api_process: 3, self.kill_valkey: 3}
@@ -38,9 +41,11 @@ class Saboteur:
             self._progress.wait_for(lambda: self.count >= min(count, self._strikes))
 
     def strike(self) -> None:
-        for _ in range(self._strikes):
+        for number in range(self._strikes):
             time.sleep(self._rng.uniform(*self._pause))
             blow = self._rng.choice(self._blows)
+            if self._freeze and number == self._strikes // 2:
+                blow = self.freeze_valkey
             blow()
             with self._progress:
                 self.struck[blow.__name__] += 1
@@ -65,10 +70,11 @@ class Saboteur:
 
     def stall_worker(self) -> None:
         """Longer than its heartbeat may be missed: it wakes as a zombie."""
-        pid = self._stack.processes[self._a_worker()].pid
-        _signal(pid, signal.SIGSTOP)
-        time.sleep(self._stall)
-        _signal(pid, signal.SIGCONT)
+        self._stop_for(self._a_worker(), self._stall)
+
+    def freeze_valkey(self) -> None:
+        """Every connection is there and none gives an answer, for longer than anyone waits for one."""
+        self._stop_for("valkey", self._freeze)
 
     def cut_connections(self) -> None:
         self._on_server(lambda server: server.client_kill_filter(_type="normal", skipme=True))
@@ -95,6 +101,12 @@ class Saboteur:
                 action(server)
             except redis.ConnectionError:
                 return  # it is being started again
+
+    def _stop_for(self, name: str, seconds: float) -> None:
+        pid = self._stack.processes[name].pid
+        _signal(pid, signal.SIGSTOP)
+        time.sleep(seconds)
+        _signal(pid, signal.SIGCONT)
 
     def _replace(self, name: str) -> None:
         process = self._stack.processes[name]

@@ -86,6 +86,15 @@ class Session:
         return [-self.result(path)["loss"] for path in paths]
 
 
+def trained_session(http: httpx.Client, steps: int) -> tuple[Session, list[Json]]:
+    """A session after some steps with dropout, and what it answers to a seeded sample."""
+    session = Session(http, dropout=0.1)
+    for _ in range(steps):
+        session.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
+        session.step(0.05)
+    return session, session.sample([1, 2], 2, max_tokens=6, seed=1)
+
+
 def download(http: httpx.Client, checkpoint_id: str, variant: str, folder: Path) -> Path:
     """All files of an inference checkpoint, each of the size that was stated."""
     folder.mkdir()

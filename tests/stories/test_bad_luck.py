@@ -3,7 +3,6 @@
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
@@ -12,48 +11,9 @@ import redis
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import SESSIONS, Session, log_of, sample_body, train_body, whole
-from tests.stories.conftest import SETTINGS
-
-QUICK = {
-    **SETTINGS,
-    "CELERITY_HEARTBEAT_INTERVAL": "0.2",
-    "CELERITY_HEARTBEAT_TIMEOUT": "3",
-    "CELERITY_REDISPATCH_AFTER": "1",
-    "CELERITY_SNAPSHOT_STEPS": "4",
-    "CELERITY_INLINE_BYTES": "300",
-    "CELERITY_RESIDENT_SESSIONS": "2",
-}
-PATIENCE_SECONDS = 60.0
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
-@pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("fragile"), models_dir, QUICK) as stack:
-        yield stack
-
-
-@pytest.fixture
-def client(fragile: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=fragile.url, timeout=60.0) as client:
-        yield client
-    fragile.wait_ready()
-
-
-def kill(stack: Stack, name: str) -> None:
-    stack.processes[name].kill()
-
-
-def restart(stack: Stack, name: str) -> None:
-    stack.run(stack.processes[name].service)
-    stack.wait_ready()
+from tests.stories.client import SESSIONS, Session, log_of, sample_body, train_body, trained_session, whole
+from tests.stories.conftest import FRAGILE
+from tests.stories.mischief import eventually, kill, restart
 
 
 def test_with_redis_away_requests_may_be_retried_and_work_goes_on_when_it_is_back(
@@ -102,15 +62,6 @@ def test_an_operation_whose_request_is_gone_fails_and_the_next_runs(fragile: Sta
         os.kill(fragile.processes["worker"].pid, signal.SIGCONT)
     assert session.error(large)["code"] == "TRAINING_OPERATION_ERROR_CODE_INTERNAL_ERROR"
     assert session.result(small)["sequences"]
-
-
-def trained_session(client: httpx.Client, steps: int) -> tuple[Session, list[dict[str, object]]]:
-    """A session after some steps with dropout, and what it answers to a seeded sample."""
-    session = Session(client, dropout=0.1)
-    for _ in range(steps):
-        session.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
-        session.step(0.05)
-    return session, session.sample([1, 2], 2, max_tokens=6, seed=1)
 
 
 def test_what_a_killed_worker_was_given_is_done_by_the_next(fragile: Stack, client: httpx.Client) -> None:
@@ -174,12 +125,12 @@ def answers(client: httpx.Client) -> bool:
 
 
 def test_after_a_restart_on_the_same_data_a_run_goes_on_where_it_was(tmp_path: Path, models_dir: Path) -> None:
-    with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
+    with running_stack(tmp_path, models_dir, FRAGILE) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
         session, before = trained_session(client, 2)
         path = session.submit("sample", sample_body([1, 2, 3], 2, max_tokens=4))
         ended = session.end(path)
         assert ended["status"] == "TRAINING_OPERATION_STATUS_COMPLETED"
-    with running_stack(tmp_path, models_dir, QUICK) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
+    with running_stack(tmp_path, models_dir, FRAGILE) as stack, httpx.Client(base_url=stack.url, timeout=60) as client:
         session.http = client
         assert client.get(path).json() == ended
         assert client.get(SESSIONS).json() == [session.read()]

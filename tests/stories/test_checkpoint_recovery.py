@@ -2,70 +2,71 @@
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+import torch
+from transformers import AutoModelForCausalLM
 
-from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import Session, whole
-from tests.stories.conftest import SETTINGS
+from tests.stories.client import Session, download, trained_session, whole
+from tests.stories.mischief import eventually, kill, restart
 
-QUICK = {**SETTINGS, "CELERITY_HEARTBEAT_INTERVAL": "0.2", "CELERITY_HEARTBEAT_TIMEOUT": "3"}
-
-
-@pytest.fixture(scope="module")
-def fragile(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
-    with running_stack(tmp_path_factory.mktemp("fragile"), models_dir, QUICK) as stack:
-        yield stack
-
-
-@pytest.fixture
-def client(fragile: Stack) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=fragile.url, timeout=60.0) as client:
-        yield client
-
-
-def kill_and_restart_worker(stack: Stack) -> None:
-    stack.processes["worker"].kill()
-    stack.run(stack.processes["worker"].service)
-    stack.wait_ready()
-
-
-def train(session: Session, steps: int) -> None:
-    for _ in range(steps):
-        session.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
-        session.step(0.05)
+CHECKPOINTS = "/v1/rl/checkpoints"
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_session_that_went_on_from_a_checkpoint_is_replayed_from_it(
     fragile: Stack, client: httpx.Client, deleted: bool
 ) -> None:
-    session = Session(client, dropout=0.1)
-    train(session, 2)
+    session, _ = trained_session(client, 2)
     checkpoint_id = session.save("training")
     resumed = Session(client, checkpoint_id=checkpoint_id)
-    train(resumed, 1)
+    resumed.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
+    resumed.step(0.05)
     before = resumed.sample([1, 2], 2, max_tokens=6, seed=1)
     if deleted:
-        assert client.delete(f"/v1/rl/checkpoints/{checkpoint_id}").status_code == 204
-    kill_and_restart_worker(fragile)
+        assert client.delete(f"{CHECKPOINTS}/{checkpoint_id}").status_code == 204
+    kill(fragile, "worker")
+    restart(fragile, "worker")
     assert resumed.sample([1, 2], 2, max_tokens=6, seed=1) == before
-    train(resumed, 1)
-    assert resumed.read()["step"] == 4
+    resumed.train([whole([1, 2, 3, 4, 5])], "LOSS_TYPE_CROSS_ENTROPY")
+    assert resumed.step(0.05)["step"] == 4
 
 
 @pytest.mark.parametrize("kind", ["training", "inference"])
 def test_a_checkpoint_whose_worker_was_killed_is_saved_by_the_next(
     fragile: Stack, client: httpx.Client, kind: str
 ) -> None:
-    session = Session(client)
-    train(session, 1)
+    session, _ = trained_session(client, 1)
     os.kill(fragile.processes["worker"].pid, signal.SIGSTOP)
     path = session.submit(f"{kind}-checkpoint", {})
-    kill_and_restart_worker(fragile)
+    kill(fragile, "worker")
+    restart(fragile, "worker")
     checkpoint_id = session.result(path)["checkpoint_id"]
-    assert client.get(f"/v1/rl/checkpoints/{checkpoint_id}").json()["step"] == 1
+    assert client.get(f"{CHECKPOINTS}/{checkpoint_id}").json()["step"] == 1
+
+
+def test_a_worker_killed_in_the_middle_of_a_merged_model_leaves_one_checkpoint_and_that_whole(
+    fragile: Stack, client: httpx.Client, tmp_path: Path
+) -> None:
+    session = Session(client, "broad", dropout=0)
+    session.train([whole([1, 2, 3])], "LOSS_TYPE_CROSS_ENTROPY")
+    session.step(0.01)
+    path = session.submit("inference-checkpoint", {})
+    saved = fragile.plan.settings.data_dir / "objects" / "checkpoints" / path.rpartition("/")[2]
+    eventually(lambda: any(saved.glob("*/merged/config.json")))
+    kill(fragile, "worker")
+    half = [file for file in saved.glob("*/merged/*") if "safetensors" in file.name]
+    assert not any(file.name == "model.safetensors" for file in half), "it was killed too late to show anything"
+    assert client.get(CHECKPOINTS, params={"session_id": session.path.rpartition("/")[2]}).json() == []
+    restart(fragile, "worker")
+    checkpoint_id = session.result(path)["checkpoint_id"]
+    listed = client.get(CHECKPOINTS, params={"session_id": session.path.rpartition("/")[2]}).json()
+    assert [checkpoint["id"] for checkpoint in listed] == [checkpoint_id]
+    model = AutoModelForCausalLM.from_pretrained(download(client, checkpoint_id, "MERGED", tmp_path / "merged"))
+    with torch.no_grad():
+        logprobs_TV = model(input_ids=torch.tensor([[1, 2, 3]])).logits[0].log_softmax(-1)
+    expected = session.logprobs([1, 2, 3])
+    assert [logprobs_TV[0, 2].item(), logprobs_TV[1, 3].item()] == pytest.approx(expected, abs=1e-4)

