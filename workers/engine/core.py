@@ -13,7 +13,6 @@ from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardRes
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult
 from contract.session import LoraConfig
-from workers.engine.adamw import optim_step
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
@@ -21,6 +20,7 @@ from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.optimizer import optim_step
 from workers.engine.scheduler import FairScheduler
 from workers.engine.sequences import Sampling
 from workers.engine.training_pass import TrainingPass
