@@ -17,7 +17,7 @@ shaping = Blueprint(
 )
 
 
-class InputsSchema(RequestSchema):
+class FourBitSchema(RequestSchema):
     inputs = fields.Dict(required=True, metadata={"description": "Whatever it is, the answer is a 400."})
 
     class Meta:
@@ -30,7 +30,7 @@ class JobsSchema(AnswerSchema):
 
 
 @shaping.route("/prepare-for-fp4-inference", methods=("POST",))
-@shaping.arguments(InputsSchema)
+@shaping.arguments(FourBitSchema)
 @shaping.response(200, JobsSchema)
 def prepare_for_fp4_inference(_: dict[str, Any]) -> NoReturn:
     """Refuse to prepare a model for FP4 inference"""
@@ -38,7 +38,7 @@ def prepare_for_fp4_inference(_: dict[str, Any]) -> NoReturn:
 
 
 @shaping.route("/prepare-for-fp4-inference/estimate", methods=("POST",))
-@shaping.arguments(InputsSchema)
+@shaping.arguments(FourBitSchema)
 @shaping.response(200, JobsSchema)
 def estimate_fp4_preparation(_: dict[str, Any]) -> NoReturn:
     """Refuse to estimate that"""

@@ -29,7 +29,7 @@ class SamplingDefaultsSchema(AnswerSchema):
     temperature = fields.Float(required=True, metadata={"description": "Temperature.", "examples": [1.0]})
 
 
-class GeneratorConfigSchema(AnswerSchema):
+class GeneratorSchema(AnswerSchema):
     context_length = count("Most tokens of prompt and completion.", 8192)
     sampling_defaults = fields.Nested(SamplingDefaultsSchema, required=True)
 
@@ -40,14 +40,14 @@ class LoraLimitsSchema(AnswerSchema):
     max_seq_length = count("Most tokens of a sample.", 8192)
 
 
-class TrainerConfigSchema(AnswerSchema):
+class TrainerSchema(AnswerSchema):
     lora = fields.Nested(LoraLimitsSchema, required=True)
 
 
-class ComputeConfigSchema(AnswerSchema):
+class SupportedComputeSchema(AnswerSchema):
     gpu_type = gpu_type()
-    generator_config = fields.Nested(GeneratorConfigSchema, required=True)
-    trainer_config = fields.Nested(TrainerConfigSchema, required=True)
+    generator_config = fields.Nested(GeneratorSchema, required=True)
+    trainer_config = fields.Nested(TrainerSchema, required=True)
 
 
 class SupportedModelSchema(AnswerSchema):
@@ -56,7 +56,7 @@ class SupportedModelSchema(AnswerSchema):
         metadata={"description": "What base_model takes.", "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"]},
     )
     default_gpu_type = gpu_type()
-    compute_configs = fields.List(fields.Nested(ComputeConfigSchema), required=True)
+    compute_configs = fields.List(fields.Nested(SupportedComputeSchema), required=True)
 
 
 class SupportedModelsSchema(AnswerSchema):

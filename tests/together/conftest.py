@@ -1,15 +1,14 @@
 """The official SDK, as it is installed, against one running stack with a small random model."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from together import AsyncTogether, Together
+from together.post_training import ModelResourcesClient, SessionClient
 
 from stack.running import running_stack
 from stack.stack import Stack
 from tests.tiny_model import make_tiny_model
-from together import AsyncTogether, Together
-from together.post_training import ModelResourcesClient, SessionClient
 
 SETTINGS = {"CELERITY_TORCH_THREADS": "1", "CELERITY_DEVICE": "cpu", "CELERITY_INLINE_BYTES": "200000"}
 KEY = "any"
