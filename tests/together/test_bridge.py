@@ -80,7 +80,7 @@ def test_a_reinforcement_loop_makes_the_rewarded_token_likelier(training: tinker
             batch.append(
                 datum(
                     [*prompt, *each.tokens],
-                    logprobs=[0.0] * before + list(each.logprobs),
+                    logprobs=[0.0] * before + list(each.logprobs or []),
                     advantages=[0.0] * before + [score - rewards[-1]] * count,
                 )
             )
