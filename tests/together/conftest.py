@@ -1,6 +1,7 @@
 """The official SDK, as it is installed, against one running stack with a small random model."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from together import AsyncTogether, Together
@@ -15,10 +16,15 @@ KEY = "any"
 
 
 @pytest.fixture(scope="session")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    models = tmp_path_factory.mktemp("models")
-    make_tiny_model(models / "tiny")
-    with running_stack(tmp_path_factory.mktemp("stack"), models, SETTINGS) as stack:
+def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("models")
+    make_tiny_model(folder / "tiny")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
+    with running_stack(tmp_path_factory.mktemp("stack"), models_dir, SETTINGS) as stack:
         yield stack
 
 
