@@ -61,6 +61,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_running_samples: Count = 16
     max_held_requests: CountOrNone = 192
     default_wait: SecondsOrNone = 1.0
+    polling_wait: SecondsOrNone = 20.0
     max_wait: SecondsOrNone = 30.0
     inline_bytes: CountOrNone = 1024 * 1024
 

@@ -7,8 +7,9 @@ from werkzeug.exceptions import Unauthorized
 from app.links import LINKS
 from app.state import state
 from contract.session import Session
+from store.errors import NotFoundError
 
-OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs")
+OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
 
 
 def register(app: Flask) -> None:
@@ -33,8 +34,12 @@ def caller() -> str:
 
 
 def own_session(session_id: str) -> Session:
-    """A session of the caller's. Raises NotFoundError, for another's as for none."""
-    return state().store.sessions.get(session_id, caller())
+    """A session of the caller's. Raises NotFoundError, for another's as for none, and for one that the other door made
+    (see docs/decisions/0013)."""
+    session = state().store.sessions.get(session_id, caller())
+    if session.spec.resources_id is not None:
+        raise NotFoundError("no such training session")
+    return session
 
 
 def _token() -> str:

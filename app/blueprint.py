@@ -33,11 +33,11 @@ class Blueprint(flask_smorest.Blueprint):
             view = self.doc(operationId=_camel(view.__name__))(view)
             if not _takes(view, "query"):
                 view = without_query(view)
-            if "POST" in methods:
+            if {"POST", "PATCH"} & set(methods):
                 view = self._post(view)
             if "security" not in view._apidoc["manual_doc"]:  # type: ignore[attr-defined]
                 view = self.refuses(*KEYED_CALL)(view)
-            if "<id:" in rule:
+            if "<id:" in (self.url_prefix or "") + rule:
                 view = self.refuses(HTTPStatus.NOT_FOUND)(view)
             return super_route(self.refuses(*ANY_CALL)(view))
 

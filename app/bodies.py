@@ -8,6 +8,7 @@ import orjson
 from flask import Request, request
 from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
+from werkzeug.datastructures import MultiDict
 from werkzeug.exceptions import BadRequest, ClientDisconnected, RequestEntityTooLarge, UnsupportedMediaType
 
 from app.state import state
@@ -67,10 +68,14 @@ class Parser(FlaskParser):
             raise ValidationError(f"the body is not JSON: {error}") from error
 
     def load_querystring(self, req: Request, _: Schema) -> Any:
-        repeated = {name: ["is given more than once"] for name, values in req.args.lists() if len(values) > 1}
+        return self.query_once(req.args)
+
+    def query_once(self, query: MultiDict[str, str]) -> dict[str, str]:
+        """Raises ValidationError for parameters that are repeated."""
+        repeated = {name: ["is given more than once"] for name, values in query.lists() if len(values) > 1}
         if repeated:
             raise ValidationError(repeated)
-        return req.args.to_dict()
+        return query.to_dict()
 
     def handle_error(self, error: ValidationError, *_: Any, **__: Any) -> NoReturn:
         """Passes on what the schema said, without the location that webargs wraps it in."""

@@ -19,6 +19,7 @@ from store.errors import (
     NoRoomError,
     NotCancellableError,
     NotFoundError,
+    ResourcesStoppedError,
     SessionNotActiveError,
     StoreError,
     TooManyWaitingError,
@@ -31,6 +32,7 @@ RETRY_AFTER_SECONDS = 2
 STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
     CheckpointGoneError: HTTPStatus.BAD_REQUEST,
+    ResourcesStoppedError: HTTPStatus.BAD_REQUEST,
     SessionNotActiveError: HTTPStatus.BAD_REQUEST,
     NotCancellableError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,

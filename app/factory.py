@@ -4,7 +4,7 @@ from threading import Semaphore
 
 from flask import Flask
 
-from app import auth, docs, errors, headers, links, request_id
+from app import auth, docs, errors, headers, links, request_id, together
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
@@ -21,12 +21,20 @@ CONFIG = {
     "OPENAPI_URL_PREFIX": "/",
     "PROVIDE_AUTOMATIC_OPTIONS": False,
 }
+# The second door has a document of its own.
+TOGETHER = "TOGETHER_"
+TOGETHER_CONFIG = {
+    "TOGETHER_API_TITLE": "Celerity, for the clients of the public SDK",
+    "TOGETHER_API_VERSION": "0.1.0",
+    "TOGETHER_OPENAPI_VERSION": "3.1.0",
+    "TOGETHER_OPENAPI_URL_PREFIX": "/together",
+}
 
 
 def create_app(settings: Settings, store: Store) -> Flask:
     """The WSGI application over an opened store."""
     app = Flask(__name__)
-    app.config.update(CONFIG, MAX_CONTENT_LENGTH=settings.max_body_bytes + 1)
+    app.config.update(CONFIG, **TOGETHER_CONFIG, MAX_CONTENT_LENGTH=settings.max_body_bytes + 1)
     app.json = JSONProvider(app)
     app.url_map.converters["id"] = IdConverter
     # A doubled slash is a path of its own (404), not a redirect in HTML.
@@ -35,7 +43,8 @@ def create_app(settings: Settings, store: Store) -> Flask:
     keep(app, State(settings=settings, store=store, hub_card=hub_card, held_requests=held_requests))
     for part in (errors, request_id, headers, auth, docs, links):
         part.register(app)
-    api = Api(app, needs_key=bool(settings.api_keys))
-    for blueprint in blueprints:
-        api.register_blueprint(blueprint)
+    for door, found in (("", blueprints), (TOGETHER, together.blueprints)):
+        api = Api(app, needs_key=bool(settings.api_keys), door=door)
+        for blueprint in found:
+            api.register_blueprint(blueprint)
     return app

@@ -18,6 +18,6 @@ def protect(response: Response) -> Response:
     """A page that has a policy of its own keeps it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-    if request.path.startswith("/v1/"):
+    if request.path.startswith(("/v1/", "/together/v1/")):
         response.headers["Cache-Control"] = "no-store"
     return response

@@ -57,5 +57,5 @@ def _read_once() -> Once | None:
 def _remember(response: Response) -> Response:
     """The first answer under the key, which may be another one than this."""
     body = response.get_data()
-    session_id = (request.view_args or {}).get("session_id") or orjson.loads(body)["session_id"]
+    session_id = (request.view_args or {}).get("session_id") or orjson.loads(body).get("session_id")
     return json_response(state().store.answers.remember(g.once, session_id, body))

@@ -1,17 +1,24 @@
 """Links to files of this host that need no key: signed, and good for a while. Objects elsewhere have presigned URLs."""
 
+from typing import Any
+
 from flask import Flask, Response, request, send_file
 from itsdangerous import BadData, URLSafeTimedSerializer
 from werkzeug.exceptions import Forbidden, NotFound
 
+from app.bodies import read_body
 from app.state import state
+from contract.checkpoint import Checkpoint, Part
+from schemas.checkpoints import files_of
 
 LINKS = "/files/"
 SALT = "checkpoint files"
+UPLOAD_SALT = "uploads"
 
 
 def register(app: Flask) -> None:
     app.add_url_rule(f"{LINKS}<token>/<name>", view_func=get_file)
+    app.add_url_rule(f"{LINKS}<token>", view_func=put_file, methods=("PUT",))
 
 
 def link(path: str, name: str) -> str:
@@ -19,14 +26,24 @@ def link(path: str, name: str) -> str:
     settings, checkpoints = state().settings, state().store.checkpoints
     if checkpoints.file(path) is None:
         return checkpoints.presigned(path, settings.link_seconds)
-    origin = settings.public_url.rstrip("/") or request.host_url.rstrip("/")
-    return f"{origin}{LINKS}{_serializer().dumps([path, name])}/{name}"
+    return f"{_origin()}{LINKS}{_serializer(SALT).dumps([path, name])}/{name}"
+
+
+def downloads(checkpoint: Checkpoint, part: Part) -> dict[str, Any]:
+    """Where the files of a checkpoint's variant can be had. Raises ValidationError when it has none."""
+    files = files_of(checkpoint, part)
+    return {
+        "data": [
+            {"filename": file.name, "url": link(checkpoint.path(part, file), file.name), "size": file.size}
+            for file in files
+        ]
+    }
 
 
 def get_file(token: str, name: str) -> Response:
     """The file, whole or in ranges. A link that was changed, or is too old, is a 403."""
     try:
-        path, signed_name = _serializer().loads(token, max_age=state().settings.link_seconds)
+        path, signed_name = _serializer(SALT).loads(token, max_age=state().settings.link_seconds)
     except BadData as error:
         raise Forbidden from error
     if name != signed_name:
@@ -39,5 +56,24 @@ def get_file(token: str, name: str) -> Response:
     )
 
 
-def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=SALT)
+def upload_link(path: str) -> str:
+    """A URL to which anyone may PUT the object at `path` for as long as the settings say."""
+    return f"{_origin()}{LINKS}{_serializer(UPLOAD_SALT).dumps(path)}"
+
+
+def put_file(token: str) -> Response:
+    """Takes the body, which may be as large as any."""
+    try:
+        path = _serializer(UPLOAD_SALT).loads(token, max_age=state().settings.link_seconds)
+    except BadData as error:
+        raise Forbidden from error
+    state().store.uploads.put(path, read_body())
+    return Response(status=200)
+
+
+def _origin() -> str:
+    return state().settings.public_url.rstrip("/") or request.host_url.rstrip("/")
+
+
+def _serializer(salt: str) -> URLSafeTimedSerializer:
+    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=salt)

@@ -55,10 +55,12 @@ class Api(flask_smorest.Api):
     ERROR_SCHEMA = ErrorSchema
     DEFAULT_ERROR_RESPONSE_NAME = None
 
-    def __init__(self, app: Flask, *, needs_key: bool) -> None:
+    def __init__(self, app: Flask, *, needs_key: bool, door: str = "") -> None:
+        """`door` is the prefix of its settings in the app's configuration."""
         security: list[dict[str, list[str]]] = [{"bearer": []}] if needs_key else [{}, {"bearer": []}]
-        options = {"info": {"description": DESCRIPTION}, "servers": [{"url": "/"}], "security": security}
-        super().__init__(app, spec_kwargs=options)
+        info = {"description": DESCRIPTION, "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"}}
+        options = {"info": info, "servers": [{"url": "/"}], "security": security}
+        super().__init__(app, spec_kwargs=options, config_prefix=door)
         self.register_converter(IdConverter, id_schema)
         self.spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer", "description": BEARER})
         for name, parameter in PARAMETERS.items():

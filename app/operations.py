@@ -1,7 +1,7 @@
 """What the routes of every kind of operation share: accepting one, and reading one under its kind."""
 
 import logging
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -9,9 +9,11 @@ from app.auth import own_session
 from app.idempotency import current_once
 from app.state import state
 from app.waiting import APPLIED, held, preferred_wait
-from contract.operation import OperationKind, OperationStatus
+from contract.operation import Operation, OperationKind, OperationStatus
 from contract.session import Session
 from schemas.operations import operation_view
+
+T = TypeVar("T", bound=msgspec.Struct)
 
 log = logging.getLogger(__name__)
 
@@ -21,10 +23,14 @@ FOLLOWED = {
 
 
 def accept(session: Session, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
+    return operation_view(accepted(session, kind, request))
+
+
+def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> Operation:
     """Accepts an operation of a session, which the caller has shown to be its own (see app/auth.py)."""
     operation = state().store.operations.accept(session.id, kind, request, current_once())
     log.info("%s %s of session %s accepted", kind, operation.id, session.id)
-    return operation_view(operation)
+    return operation
 
 
 def read(
@@ -32,10 +38,17 @@ def read(
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The operation, awaited as the caller prefers, with its result once COMPLETED."""
     own_session(session_id)
-    seconds, followed = preferred_wait()
+    seconds, followed = preferred_wait(state().settings.default_wait)
+    operation, result = awaited(session_id, operation_id, kind, into, seconds)
+    return operation_view(operation, result, state().store.operations.ahead(operation)), followed
+
+
+def awaited(
+    session_id: str, operation_id: str, kind: OperationKind, into: type[T], seconds: float
+) -> tuple[Operation, T | None]:
+    """The operation, held for as long until it has ended, and its result once COMPLETED."""
     operations = state().store.operations
     with held() as may_wait:
         operation = operations.wait(session_id, operation_id, kind, seconds if may_wait else 0.0)
     completed = operation.status is OperationStatus.COMPLETED
-    result = operations.result(operation, into) if completed else None
-    return operation_view(operation, result, operations.ahead(operation)), followed
+    return operation, operations.result(operation, into) if completed else None

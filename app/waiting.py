@@ -14,15 +14,15 @@ APPLIED = "Preference-Applied"
 SECONDS = re.compile(r"[0-9]{1,9}")
 
 
-def preferred_wait() -> tuple[float, dict[str, str]]:
-    """Seconds to wait, and the header that says which preference was followed.
+def preferred_wait(default: float) -> tuple[float, dict[str, str]]:
+    """Seconds to wait, `default` when there is no preference, and the header that says which preference was followed.
 
     Other preferences are passed over, as the RFC asks; a wait that is not a number of seconds is refused.
     """
     settings = state().settings
     asked = _asked()
     if asked is None:
-        return settings.default_wait, {}
+        return default, {}
     if not SECONDS.fullmatch(asked):
         raise refusal(HEADER, "wait must be a number of seconds")
     seconds = min(float(asked), settings.max_wait)

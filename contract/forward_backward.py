@@ -12,10 +12,20 @@ class Aggregation(StrEnum):
     FIXED_HORIZON = "fixed_horizon"
     TOKEN_MEAN = "token_mean"
     SEQUENCE_MEAN = "sequence_mean"
+    SUM = "sum"
 
 
-class CrossEntropy(msgspec.Struct, frozen=True, tag="cross_entropy"):
-    """Negative logprob of the targets, averaged over the call's weights."""
+class RatioType(StrEnum):
+    """Whether each token has a policy ratio of its own, or all of a sample share one; see docs/maths.md."""
+
+    TOKEN = "token"
+    SEQUENCE = "sequence"
+
+
+class CrossEntropy(msgspec.Struct, frozen=True, kw_only=True, tag="cross_entropy"):
+    """Negative logprob of the targets, weighted; weights may be fractions."""
+
+    aggregation: Aggregation = Aggregation.TOKEN_MEAN
 
 
 class Grpo(msgspec.Struct, frozen=True, kw_only=True, tag="grpo"):
@@ -28,9 +38,48 @@ class Grpo(msgspec.Struct, frozen=True, kw_only=True, tag="grpo"):
     ratio_high: float = 1.28
     beta: float = 0.0
     aggregation: Aggregation = Aggregation.FIXED_HORIZON
+    ratio_type: RatioType = RatioType.TOKEN
 
 
-Loss = CrossEntropy | Grpo
+class ImportanceSampling(msgspec.Struct, frozen=True, tag="importance_sampling"):
+    """The policy gradient, corrected by the policy ratio; a sum over tokens, like the losses below."""
+
+
+class Ppo(msgspec.Struct, frozen=True, kw_only=True, tag="ppo"):
+    """Clipped policy ratio, the bounds being absolute."""
+
+    ratio_low: float = 0.8
+    ratio_high: float = 1.2
+
+
+class Cispo(msgspec.Struct, frozen=True, kw_only=True, tag="cispo"):
+    """The clipped policy ratio as a mere weight of the logprob, the bounds being absolute."""
+
+    ratio_low: float = 0.0
+    ratio_high: float = 4.0
+
+
+class Dro(msgspec.Struct, frozen=True, kw_only=True, tag="dro"):
+    """The logprob weighted by the advantage, with a quadratic penalty on the log ratio."""
+
+    beta: float
+
+
+class Dppo(msgspec.Struct, frozen=True, kw_only=True, tag="dppo"):
+    """The policy ratio of tokens whose probability has changed by no more than so much, in [0, 1]."""
+
+    delta_low: float = 0.15
+    delta_high: float = 0.15
+
+
+class WeightedLogprobs(msgspec.Struct, frozen=True, tag="weighted_logprobs"):
+    """sum(w lp): a loss that was computed elsewhere, of which the weights are the gradient by the logprobs."""
+
+
+PolicyLoss = Grpo | ImportanceSampling | Ppo | Cispo | Dro | Dppo
+"""What reads advantages and the generator's logprobs."""
+
+Loss = CrossEntropy | PolicyLoss | WeightedLogprobs
 
 
 class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +89,7 @@ class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
     sample may be empty. Arrays: offsets int64 [N+1]; tokens and targets int32 [T]; weights
     float32 [T], 0 where nothing is trained; advantages and logprobs float32 [T], present
     when the loss reads them. `forward_only` adds no gradient and `return_logprobs` answers the
-    logprobs: no call of the native contract sets them; they belong to the engine's vocabulary.
+    logprobs of what is trained.
     """
 
     offsets: np.ndarray
@@ -56,8 +105,12 @@ class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForwardBackwardResult(msgspec.Struct, frozen=True, kw_only=True):
-    """The scalar whose gradient was added, its metrics, and logprobs float32 [T] if asked for."""
+    """The scalar whose gradient was added (or would have been), and its metrics.
+
+    If asked for, `logprobs_T` float32 [T], 0 where the weight is 0, and the request's `offsets` to tell samples apart.
+    """
 
     loss: float
     metrics: dict[str, float]
     logprobs_T: np.ndarray | None = None
+    offsets: np.ndarray | None = None

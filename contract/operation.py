@@ -11,7 +11,9 @@ class OperationKind(StrEnum):
     CREATE_SESSION = "create-session"
     SAMPLE = "sample"
     FORWARD_BACKWARD = "forward-backward"
+    CUSTOM_FORWARD_BACKWARD = "custom-forward-backward"
     OPTIM_STEP = "optim-step"
+    WEIGHTS_SYNC = "weights-sync"
     TRAINING_CHECKPOINT = "training-checkpoint"
     INFERENCE_CHECKPOINT = "inference-checkpoint"
     STOP_SESSION = "stop-session"
@@ -22,9 +24,22 @@ class OperationKind(StrEnum):
         return self not in (OperationKind.CREATE_SESSION, OperationKind.STOP_SESSION)
 
     @property
+    def changes_the_adapter(self) -> bool:
+        """Whether one that completed has to be run again to restore the adapter as it was after it."""
+        return self in _CHANGING
+
+    @property
     def task_name(self) -> str:
         """The Celery task that runs operations of this kind."""
         return self.value.replace("-", "_")
+
+
+_CHANGING = (
+    OperationKind.FORWARD_BACKWARD,
+    OperationKind.CUSTOM_FORWARD_BACKWARD,
+    OperationKind.OPTIM_STEP,
+    OperationKind.WEIGHTS_SYNC,
+)
 
 
 class OperationStatus(StrEnum):

@@ -25,13 +25,16 @@ class SampleRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`num_samples` completions of each prompt.
 
     A prompt is an int32 array [T], T >= 1. `seed` is always set (the door draws one when the
-    user gave none), so that a repeated run of the operation gives the same tokens.
+    user gave none), so that a repeated run of the operation gives the same tokens. `prompt_logprobs` asks for the
+    logprobs of the prompts' own tokens, `topk_prompt_logprobs` for so many likeliest tokens in their places.
     """
 
     prompts: tuple[np.ndarray, ...]
     num_samples: int
     params: SamplingParams
     seed: int
+    prompt_logprobs: bool = False
+    topk_prompt_logprobs: int = 0
 
 
 class Sequence(msgspec.Struct, frozen=True):
@@ -43,6 +46,25 @@ class Sequence(msgspec.Struct, frozen=True):
 
 
 class SampleResult(msgspec.Struct, frozen=True):
-    """Prompt-major: the `num_samples` sequences of prompt 0, then of prompt 1, ..."""
+    """Prompt-major: the `num_samples` sequences of prompt 0, then of prompt 1, ...
+
+    `step` is that of the weights which sampled them; `prompts` has one entry per prompt if they were scored.
+    """
 
     sequences: tuple[Sequence, ...]
+    step: int = 0
+    num_prompts: int = 1
+    prompts: tuple["ScoredPrompt", ...] = ()
+
+
+class ScoredPrompt(msgspec.Struct, frozen=True):
+    """What the model thought of a prompt of T tokens.
+
+    `logprobs` float32 [T]: entry t is that of token t after those before it, entry 0 is 0. `top_tokens` int32 and
+    `top_logprobs` float32, [(T - 1) top]: the likeliest tokens at 1, at 2, ..., the likeliest first.
+    """
+
+    logprobs: np.ndarray
+    top: int
+    top_tokens: np.ndarray
+    top_logprobs: np.ndarray

@@ -6,16 +6,18 @@ import msgspec
 
 from contract.api_key import ANONYMOUS
 from contract.model import ModelCard
+from contract.optim_step import Muon
 
 
 class SessionStatus(StrEnum):
-    """CREATING -> RUNNING -> STOPPING -> STOPPED, or ERROR with a reason."""
+    """CREATING -> RUNNING -> STOPPING -> STOPPED, or EXPIRED with its model resources; or ERROR with a reason."""
 
     CREATING = "CREATING"
     RUNNING = "RUNNING"
     STOPPING = "STOPPING"
     STOPPED = "STOPPED"
     ERROR = "ERROR"
+    EXPIRED = "EXPIRED"
 
 
 class LoraConfig(msgspec.Struct, frozen=True):
@@ -31,14 +33,28 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     `seed` draws the initial adapter weights and the dropout masks, so that a replay of the
     session's operations gives the same numbers. `checkpoint_id` is the training checkpoint that it goes on
-    from, whose weights then stand in place of the initial ones. `owner` is the id of the API key it was made with.
+    from, whose weights then stand in place of the initial ones; without `load_optimizer` it takes over nothing else.
+    `owner` is the id of the API key it was made with. `resources_id` are the model resources that it belongs to.
+    Where it `publishes`, samples use the weights of the last weights-sync instead of the current ones.
     """
 
     base_model: ModelCard
     lora: LoraConfig
     seed: int
     checkpoint_id: str | None = None
+    load_optimizer: bool = True
     owner: str = ANONYMOUS
+    resources_id: str | None = None
+    publishes: bool = False
+    has_generator: bool = True
+    muon: Muon | None = None
+
+
+class Labels(msgspec.Struct, frozen=True):
+    """What a user calls a session, and may change: a name, and facts about the run it belongs to."""
+
+    display_name: str = ""
+    run: dict[str, str] = {}
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +68,8 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
     worker_id: str
     reason: str | None = None
+    published_step: int = 0
+    labels: Labels = Labels()
 
     @property
     def owner(self) -> str:

@@ -64,6 +64,28 @@ class Number(fields.Field[float]):
         return float(value)
 
 
+class Flag(fields.Field[bool]):
+    """true or false, and nothing like it."""
+
+    words: ClassVar[dict[Any, bool]] = {}
+
+    def __init__(self, *, description: str, **options: Any) -> None:
+        super().__init__(metadata={"type": "boolean", "description": description}, **options)
+
+    def _deserialize(self, value: Any, *_: Any, **__: Any) -> bool:
+        if type(value) is str and value in self.words:
+            return self.words[value]
+        if type(value) is not bool:
+            raise ValidationError("must be true or false")
+        return value
+
+
+class QueryFlag(Flag):
+    """A flag in a query string, where every value is a string to begin with."""
+
+    words: ClassVar[dict[Any, bool]] = {"true": True, "false": False}
+
+
 class Choice(fields.Field[Any]):
     """One of a few names, each standing for a value."""
 

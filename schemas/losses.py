@@ -13,6 +13,16 @@ from schemas.problems import refusal
 
 CLIP_LOW, CLIP_HIGH = 0.2, 0.28
 AGGREGATION_PREFIX = "GRPO_LOSS_AGGREGATION_TYPE_"
+# What GRPO may be told: its loss is a mean of some kind in every contract.
+MEANS = tuple(member for member in Aggregation if member is not Aggregation.SUM)
+AGGREGATIONS = {
+    **{
+        name: member
+        for name, member in prefixed(Aggregation, AGGREGATION_PREFIX).items()
+        if member is not Aggregation.SUM
+    },
+    f"{AGGREGATION_PREFIX}UNSPECIFIED": Aggregation.FIXED_HORIZON,
+}
 
 
 class LossType(StrEnum):
@@ -40,11 +50,7 @@ class GrpoParamsSchema(RequestSchema):
         Bounds(0.0, FLOAT32_MAX), load_default=0.0, description="Weight of the KL penalty to reference_logprobs."
     )
     agg_type = AnyCaseChoice(
-        {
-            **{member.value: member for member in Aggregation},
-            **prefixed(Aggregation, AGGREGATION_PREFIX),
-            f"{AGGREGATION_PREFIX}UNSPECIFIED": Aggregation.FIXED_HORIZON,
-        },
+        {**{member.value: member for member in MEANS}, **AGGREGATIONS},
         load_default=Aggregation.FIXED_HORIZON,
         description="How the call's per-token losses become its loss.",
     )

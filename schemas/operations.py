@@ -11,7 +11,12 @@ from schemas.fields import Choice, prefixed
 
 STATUSES = prefixed(OperationStatus, "TRAINING_OPERATION_STATUS_")
 ERROR_CODES = prefixed(ErrorCode, "TRAINING_OPERATION_ERROR_CODE_")
-PUBLIC_KINDS = {kind.value: kind for kind in OperationKind if kind.is_public}
+# Those of the native contract.
+PUBLIC_KINDS = {
+    kind.value: kind
+    for kind in OperationKind
+    if kind.is_public and kind not in (OperationKind.CUSTOM_FORWARD_BACKWARD, OperationKind.WEIGHTS_SYNC)
+}
 
 
 def identifier(description: str, attribute: str | None = None) -> fields.String:

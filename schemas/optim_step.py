@@ -14,6 +14,12 @@ DEFAULTS = OptimStepRequest()
 DECAY = Bounds(0.0, 1.0, below=1.0)
 
 
+def learning_rate() -> Number:
+    return Number(
+        Bounds(0.0, FLOAT32_MAX), load_default=DEFAULTS.learning_rate, description="Learning rate of this step."
+    )
+
+
 class AdamWParamsSchema(RequestSchema):
     beta1 = Number(DECAY, load_default=DEFAULTS.beta1, description="Decay of the first moment.")
     beta2 = Number(DECAY, load_default=DEFAULTS.beta2, description="Decay of the second moment.")
@@ -28,9 +34,7 @@ class AdamWParamsSchema(RequestSchema):
 
 
 class OptimStepBodySchema(RequestSchema):
-    learning_rate = Number(
-        Bounds(0.0, FLOAT32_MAX), load_default=DEFAULTS.learning_rate, description="Learning rate of this step."
-    )
+    learning_rate = learning_rate()
     adamw_params = fields.Nested(AdamWParamsSchema, load_default=lambda: AdamWParamsSchema().load({}))
 
 

@@ -36,12 +36,12 @@ class Packing:
     @property
     def weights_T(self) -> np.ndarray:
         ones = np.ones(self._lengths_N.max(), dtype=np.float32)
-        masks = [_or(sample.loss_mask, ones[: len(sample.model_input)]) for sample in self._samples]
+        masks = [_or(sample.weights, ones[: len(sample.model_input)]) for sample in self._samples]
         return np.concatenate(masks)[self._is_entry]
 
-    def grpo_array_T(self, name: str, weights_T: np.ndarray) -> np.ndarray:
-        """One of the GRPO arrays, 0 wherever nothing is trained, so that what stands there cannot matter."""
-        arrays = [sample.grpo[name] for sample in self._samples if sample.grpo is not None]
+    def policy_array_T(self, name: str, weights_T: np.ndarray) -> np.ndarray:
+        """One of the arrays of a policy loss, 0 wherever nothing is trained, so that nothing there can matter."""
+        arrays = [sample.policy[name] for sample in self._samples if sample.policy is not None]
         return np.where(weights_T > 0, np.concatenate(arrays)[self._is_entry], np.float32(0))
 
 

@@ -18,8 +18,8 @@ class TrainingSample(msgspec.Struct, frozen=True, kw_only=True):
 
     model_input: ModelInput
     target_tokens: np.ndarray | None
-    loss_mask: np.ndarray | None
-    grpo: dict[str, np.ndarray] | None
+    weights: np.ndarray | None
+    policy: dict[str, np.ndarray] | None
 
 
 class GrpoInputsSchema(RequestSchema):
@@ -55,17 +55,17 @@ class TrainingSampleSchema(RequestSchema):
         inputs = data["loss_inputs"]
         grpo = inputs.get("grpo_inputs")
         length = len(data["model_input"])
-        _check_lengths({name: inputs[name] for name in ARRAYS if name in inputs}, length, "loss_inputs")
-        _check_lengths(grpo or {}, length, "loss_inputs.grpo_inputs")
+        check_lengths({name: inputs[name] for name in ARRAYS if name in inputs}, length, "loss_inputs")
+        check_lengths(grpo or {}, length, "loss_inputs.grpo_inputs")
         return TrainingSample(
             model_input=data["model_input"],
             target_tokens=inputs.get("target_tokens"),
-            loss_mask=inputs.get("loss_mask"),
-            grpo=grpo,
+            weights=inputs.get("loss_mask"),
+            policy=grpo,
         )
 
 
-def _check_lengths(arrays: dict[str, np.ndarray], length: int, path: str) -> None:
+def check_lengths(arrays: dict[str, np.ndarray], length: int, path: str) -> None:
     wrong = {
         f"{path}.{name}.data": [f"has {len(array)} entries where the input has {length} tokens"]
         for name, array in arrays.items()

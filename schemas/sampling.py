@@ -88,24 +88,33 @@ class SampleOperationSchema(OperationSchema):
 
 def sample_request(body: dict[str, Any], card: ModelCard, limits: Limits) -> SampleRequest:
     """The request. Raises ValidationError for what the session's model or the server's limits refuse."""
-    prompt, params, num_samples = body["prompt"], dict(body["sampling_params"]), body["num_samples"]
+    return prompts_request({"prompt": body["prompt"]}, body, card, limits)
+
+
+def prompts_request(
+    prompts: dict[str, ModelInput], body: dict[str, Any], card: ModelCard, limits: Limits, **asked: Any
+) -> SampleRequest:
+    """The request for many prompts, each under its path in the body; `asked` is what else a SampleRequest may ask."""
+    params, num_samples = dict(body["sampling_params"]), body["num_samples"]
     seed = params.pop("seed", None)
     if num_samples > limits.max_num_samples:
         raise refusal("num_samples", f"must be at most {limits.max_num_samples}")
-    _check_prompt(prompt, params["max_tokens"], card)
+    for path, prompt in prompts.items():
+        _check_prompt(prompt, path, params["max_tokens"], card)
     if params["stop"] and not card.has_tokenizer:
         raise refusal("sampling_params.stop", "needs a tokenizer, which this model does not have")
     if params["top_k"] >= card.vocab_size:
         params["top_k"] = DEFAULTS.top_k
     return SampleRequest(
-        prompts=(prompt.tokens_T.astype(np.int32),),
+        prompts=tuple(prompt.tokens_T.astype(np.int32) for prompt in prompts.values()),
         num_samples=num_samples,
         params=SamplingParams(**params),
         seed=secrets.randbits(63) if seed is None else seed,
+        **asked,
     )
 
 
-def _check_prompt(prompt: ModelInput, max_tokens: int, card: ModelCard) -> None:
+def _check_prompt(prompt: ModelInput, path: str, max_tokens: int, card: ModelCard) -> None:
     if len(prompt) + max_tokens > card.context_length:
         sentence = (
             f"asks for {max_tokens} tokens after a prompt of {len(prompt)}, over the model's context of "
@@ -114,4 +123,4 @@ def _check_prompt(prompt: ModelInput, max_tokens: int, card: ModelCard) -> None:
         raise refusal("sampling_params.max_tokens", sentence)
     offender = outside_vocabulary(prompt.tokens_T, card)
     if offender is not None:
-        raise refusal(f"prompt.{prompt.place_of(offender)}", vocabulary_sentence(card))
+        raise refusal(f"{path}.{prompt.place_of(offender)}", vocabulary_sentence(card))

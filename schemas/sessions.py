@@ -12,13 +12,14 @@ from contract.model import ModelCard
 from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import INT32_MAX, Bounds
-from schemas.fields import Choice, Integer, Number, prefixed
+from schemas.fields import Choice, Integer, Number
 from schemas.operations import identifier, rfc3339, timestamp
 from schemas.pages import PageSchema
 from schemas.problems import refusal
 
 STATUS_PREFIX = "TRAINING_SESSION_STATUS_"
-STATUSES = prefixed(SessionStatus, STATUS_PREFIX)
+# A native session does not expire: it belongs to no model resources.
+STATUSES = {f"{STATUS_PREFIX}{status.name}": status for status in SessionStatus if status is not SessionStatus.EXPIRED}
 DEFAULTS = LoraConfig()
 MOST_NAME_CHARACTERS = 256
 
@@ -90,21 +91,29 @@ def session_spec(
 ) -> SessionSpec:
     """What the session is made from. Raises ValidationError for what the server does not offer, and for a
     `checkpoint` that it cannot go on from."""
-    origin = checkpoint.spec.lora if checkpoint else DEFAULTS
-    lora = msgspec.structs.replace(origin, **body["lora_config"])
-    if checkpoint:
-        _check_checkpoint(checkpoint, card, lora)
-    if lora.rank > limits.max_rank:
-        raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
+    lora = lora_config(body["lora_config"], card, limits, checkpoint, "checkpoint_id")
     checkpoint_id = checkpoint.id if checkpoint else None
     return SessionSpec(base_model=card, lora=lora, seed=secrets.randbits(63), checkpoint_id=checkpoint_id, owner=owner)
 
 
-def _check_checkpoint(checkpoint: Checkpoint, card: ModelCard, lora: LoraConfig) -> None:
+def lora_config(
+    asked: dict[str, Any], card: ModelCard, limits: Limits, checkpoint: Checkpoint | None, field: str
+) -> LoraConfig:
+    """What is asked for, over that of the checkpoint or the defaults. Raises ValidationError; `field` names the
+    checkpoint."""
+    lora = msgspec.structs.replace(checkpoint.spec.lora if checkpoint else DEFAULTS, **asked)
+    if checkpoint:
+        _check_checkpoint(checkpoint, card, lora, field)
+    if lora.rank > limits.max_rank:
+        raise refusal("lora_config.rank", f"must be at most {limits.max_rank}")
+    return lora
+
+
+def _check_checkpoint(checkpoint: Checkpoint, card: ModelCard, lora: LoraConfig, field: str) -> None:
     if checkpoint.kind is not CheckpointKind.TRAINING:
-        raise refusal("checkpoint_id", "is an inference checkpoint; training goes on from training checkpoints only")
+        raise refusal(field, "is an inference checkpoint; training goes on from training checkpoints only")
     if checkpoint.spec.base_model.name != card.name:
-        raise refusal("checkpoint_id", f"is of the base model {checkpoint.spec.base_model.name}")
+        raise refusal(field, f"is of the base model {checkpoint.spec.base_model.name}")
     if checkpoint.spec.lora.rank != lora.rank:
         raise refusal("lora_config.rank", f"must be {checkpoint.spec.lora.rank}, the rank of the checkpoint")
 

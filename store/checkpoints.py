@@ -6,7 +6,8 @@ there whole or not at all; what a failed or lost attempt has written lies in a f
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -20,6 +21,7 @@ from store.context import Context
 from store.errors import NotFoundError
 from store.objects import Objects
 
+PAGE = 100
 RECORD_FIELDS = ("record", "created_at", "deleted")
 
 
@@ -94,6 +96,14 @@ class Checkpoints:
         index = keys.checkpoints(f"{owner}:{session_id}:{kind or ''}")
         ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
         return self.find([id.decode() for id in ids])
+
+    def newest(self, owner: str, session_id: str = "", kind: CheckpointKind | None = None) -> Iterator[Checkpoint]:
+        """All of them, read as far as they are taken."""
+        for start in count(0, PAGE):
+            found = self.list(owner, PAGE, start, session_id, kind)
+            yield from found
+            if not found:
+                return
 
     def delete(self, checkpoint_id: str, owner: str) -> None:
         """Its objects go too, as soon as no session needs them. Raises NotFoundError, for another owner's too."""

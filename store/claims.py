@@ -9,6 +9,7 @@ from contract.codec import decode, encode
 from contract.operation import ErrorCode, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
 from contract.session import SessionSpec
+from contract.weights_sync import WeightsSyncResult
 from store import keys
 from store.context import Context
 from store.records import OPERATION_FIELDS, operation_from
@@ -67,19 +68,20 @@ class Claims:
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
-        move, stored, code, message, step = Move.COMPLETE, b"", "", "", ""
+        move, stored, code, message, step, published = Move.COMPLETE, b"", "", "", "", ""
         if isinstance(outcome, OperationError):
             move, code, message = Move.FAIL, outcome.code.value, outcome.message
         elif outcome is not None:
             stored = self._context.payloads.put(f"results/{claim.operation_id}/{claim.fence}", encode(outcome))
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
+            published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
         replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""
         most_samples = self._context.settings.max_running_samples
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
         reply = self._context.scripts.run(
-            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, replay, most_samples,
-            *kept,
+            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
+            most_samples, *kept,
         )  # fmt: skip
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)
@@ -125,4 +127,4 @@ def _changed_the_adapter(kind: OperationKind, outcome: msgspec.Struct | Operatio
     """What completed, and a step that failed as not finite: it cleared the gradients."""
     if isinstance(outcome, OperationError):
         return kind is OperationKind.OPTIM_STEP and outcome.code is ErrorCode.NON_FINITE
-    return kind in (OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP)
+    return kind.changes_the_adapter

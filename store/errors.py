@@ -30,6 +30,10 @@ class CheckpointGoneError(StoreError):
     """The checkpoint that a session was to go on from has been deleted."""
 
 
+class ResourcesStoppedError(StoreError):
+    """The model resources are stopped, or cannot be because of their sessions."""
+
+
 class SessionNotActiveError(StoreError):
     """The session takes no new operations."""
 

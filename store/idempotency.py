@@ -2,6 +2,7 @@
 
 import msgspec
 
+from settings import DAY
 from store import keys
 from store.context import Context
 from store.errors import KeyReusedError
@@ -36,18 +37,22 @@ class Answers:
             raise KeyReusedError
         return answer
 
-    def remember(self, once: Once, session_id: str, answer: bytes) -> bytes:
-        """Keeps `answer` unless another was first; the first answer."""
+    def remember(self, once: Once, session_id: str | None, answer: bytes) -> bytes:
+        """Keeps `answer` unless another was first; the first answer. What belongs to no session is kept for a day,
+        or with the session that it made (see create_session.lua)."""
         key, digest = once.arguments
         with self._redis.pipeline() as pipeline:
             pipeline.hsetnx(key, "digest", digest)
             pipeline.hsetnx(key, "answer", answer)
             pipeline.hmget(key, "digest", "answer")
-            pipeline.sadd(keys.answers(session_id), key)
+            if session_id:
+                pipeline.sadd(keys.answers(session_id), key)
             replies = pipeline.execute()
         first_digest: bytes
         first: bytes
         first_digest, first = replies[2]
+        if not session_id and not self._redis.hexists(key, "id"):
+            self._redis.expire(key, int(DAY))
         if first_digest != digest:
             raise KeyReusedError
         return first

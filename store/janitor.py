@@ -1,13 +1,14 @@
 """What time does: sessions of lost workers move, idle ones stop, old results, sessions and checkpoints go."""
 
 import logging
+from collections.abc import Iterable
+from typing import Protocol
 
 from obstore.exceptions import BaseError as ObjectStoreError
 
 from contract.session import Session, SessionStatus
 from settings import DAY
 from store import keys
-from store.checkpoints import Checkpoints
 from store.context import Context
 from store.objects import Objects
 from store.sessions import Sessions
@@ -18,25 +19,31 @@ log = logging.getLogger(__name__)
 IDLE = "stopped because it was idle for longer than the server allows"
 
 
+class Swept(Protocol):
+    def sweep(self) -> None: ...
+
+
 class Janitor:
     """Any worker may sweep at any time: each change is one atomic script that checks for itself."""
 
     def __init__(
-        self, context: Context, sessions: Sessions, workers: Workers, checkpoints: Checkpoints, objects: Objects
+        self, context: Context, sessions: Sessions, workers: Workers, swept: Iterable[Swept], objects: Objects
     ) -> None:
+        """`swept` are the parts of the store that do some of this themselves."""
         self._redis = context.redis
         self._context = context
         self._settings = context.settings
         self._sessions = sessions
         self._workers = workers
-        self._checkpoints = checkpoints
+        self._swept = tuple(swept)
         self._objects = objects
 
     def sweep(self) -> None:
         self.stop_idle_sessions()
         self.expire_results()
         self.remove_old_sessions()
-        self._checkpoints.sweep()
+        for part in self._swept:
+            part.sweep()
         self.delete_garbage()
 
     def move_sessions_of(self, lost: list[str]) -> None:

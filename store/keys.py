@@ -3,7 +3,8 @@
 key                       type   holds
 session:{id}              hash   spec, owner, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
-                                 to, if it does), covered (the last seq that the snapshot covers)
+                                 to, if it does), covered (the last seq that the snapshot covers), published (step of
+                                 the weights that samples use), labels, resources, final (the status it is to end in)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for, by seq
 session:{id}:results      zset   operations whose result is kept, by ended_at
@@ -24,6 +25,13 @@ saves                     zset   folders that a checkpoint is being written to, 
 secret                    string what download links are signed with
 api_keys                  zset   every API key that was ever made, by created_at
 api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
+resources:{id}            hash   model resources: spec, status, created_at, updated_at, timeout, kept_until,
+                                 final (the status that their sessions end in, once they are stopped)
+resources:{id}:sessions   set    the sessions attached to them
+resources:READY           zset   those that have not stopped, by created_at
+resources:STOPPED         zset   those that have, by the time they did
+owner:{id}:resources      zset   the model resources of one owner, by created_at
+uploads                   zset   objects that a client sent ahead of a request, or fetches a result from, by the time
 owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at
 owner:{id}:sessions:{STATUS} zset the same, those of one status
 owner:{id}:waiting        set    its operations not yet ended, over all its sessions
@@ -47,6 +55,7 @@ API_KEYS = PREFIX + "api_keys"
 DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
+UPLOADS = PREFIX + "uploads"
 SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
@@ -105,6 +114,22 @@ def checkpoints(scope: str) -> str:
     return f"{PREFIX}checkpoints:{scope}"
 
 
+def resources(resources_id: str) -> str:
+    return f"{PREFIX}resources:{resources_id}"
+
+
+def resources_sessions(resources_id: str) -> str:
+    return resources(resources_id) + ":sessions"
+
+
+def resources_with(status: str) -> str:
+    return f"{PREFIX}resources:{status}"
+
+
+def owner_resources(owner: str) -> str:
+    return f"{PREFIX}owner:{owner}:resources"
+
+
 def answer(scope: str, key: str) -> str:
     return f"{PREFIX}answer:{scope}:{key}"
 
@@ -132,7 +157,7 @@ def bucket(owner: str) -> str:
 FAMILIES = (
     session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions,
     api_key, owner_sessions, owner_sessions_with, owner_waiting, bucket,
-    checkpoint, checkpoint_sessions, checkpoints,
+    checkpoint, checkpoint_sessions, checkpoints, resources, resources_sessions, resources_with, owner_resources,
 )  # fmt: skip
 
 

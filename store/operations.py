@@ -8,6 +8,7 @@ import msgspec
 
 from contract.codec import decode, encode
 from contract.operation import Operation, OperationKind, OperationStatus
+from contract.session import Session, SessionStatus
 from store import keys
 from store.context import Context
 from store.errors import (
@@ -21,13 +22,17 @@ from store.errors import (
 from store.idempotency import Once
 from store.notices import Notices
 from store.records import OPERATION_FIELDS, operation_from
+from store.sessions import Sessions
+
+UNSETTLED = (SessionStatus.CREATING, SessionStatus.STOPPING)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Operations:
-    def __init__(self, context: Context, notices: Notices) -> None:
+    def __init__(self, context: Context, sessions: Sessions, notices: Notices) -> None:
         self._context = context
+        self._sessions = sessions
         self._notices = notices
 
     def accept(
@@ -102,6 +107,28 @@ class Operations:
                 if operation.status.is_ended or remaining <= 0:
                     return operation
                 ended.wait(remaining)
+
+    def settled(self, session_id: str, seconds: float) -> Session:
+        """The session, held while it is being created or stopped, for at most so long."""
+        deadline = time.monotonic() + seconds
+        while True:
+            session, remaining = self._sessions.get(session_id), deadline - time.monotonic()
+            ends = self._context.redis.zrange(keys.lane(session_id), 0, 0)
+            if session.status not in UNSETTLED or not ends or remaining <= 0:
+                return session
+            with self._notices.expect(ends[0].decode()) as ended:
+                if self._context.redis.zscore(keys.lane(session_id), ends[0]) is not None:
+                    ended.wait(remaining)
+
+    def step_to_publish(self, session: Session) -> int | None:
+        """The step that the session's last weights-sync to come will publish; None when none is to come."""
+        redis = self._context.redis
+        with redis.pipeline(transaction=False) as pipeline:
+            for id in redis.zrange(keys.lane(session.id), 0, -1):
+                pipeline.hget(keys.operation(id.decode()), "kind")
+            kinds = pipeline.execute()
+        syncs = [place for place, kind in enumerate(kinds) if kind == b"weights-sync"]
+        return session.step + kinds[: syncs[-1]].count(b"optim-step") if syncs else None
 
     def ahead(self, operation: Operation) -> int | None:
         """How many operations of its session come before a pending one; None once it has begun."""

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from contract.codec import decode
 from contract.operation import ErrorCode, Operation, OperationError, OperationKind
-from contract.session import Session, SessionSpec, SessionStatus
+from contract.session import Labels, Session, SessionSpec, SessionStatus
 from store.transitions import OperationState
 
 Values = Sequence[bytes | None]
 
-SESSION_FIELDS = ("spec", "status", "step", "created_at", "updated_at", "worker", "reason")
+SESSION_FIELDS = ("spec", "status", "step", "created_at", "updated_at", "worker", "reason", "published", "labels")
 OPERATION_FIELDS = (
     "session", "kind", "seq", "state", "created_at", "started_at", "ended_at", "error_code", "error_message", "expired",
 )  # fmt: skip
@@ -17,7 +17,7 @@ OPERATION_FIELDS = (
 
 def session_from(session_id: str, values: Values) -> Session | None:
     """The session whose hash holds `values` at SESSION_FIELDS; None when there is none."""
-    spec, status, step, created_at, updated_at, worker, reason = values
+    spec, status, step, created_at, updated_at, worker, reason, published, labels = values
     if spec is None or status is None:
         return None
     return Session(
@@ -29,6 +29,8 @@ def session_from(session_id: str, values: Values) -> Session | None:
         updated_at=float(updated_at or 0),
         worker_id=(worker or b"").decode(),
         reason=reason.decode() if reason else None,
+        published_step=int(published or 0),
+        labels=decode(labels, Labels) if labels else Labels(),
     )
 
 

@@ -1,16 +1,20 @@
 """Sessions: created, read, listed, stopped, and removed when their time is over."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
 from uuid import uuid4
 
 from contract.checkpoint import Checkpoint
 from contract.codec import encode
-from contract.session import Session, SessionSpec, SessionStatus
+from contract.session import Labels, Session, SessionSpec, SessionStatus
 from store import keys
 from store.context import Context
-from store.errors import CheckpointGoneError, KeyReusedError, LimitReachedError, NotFoundError
+from store.errors import CheckpointGoneError, KeyReusedError, LimitReachedError, NotFoundError, ResourcesStoppedError
 from store.idempotency import Once
 from store.records import SESSION_FIELDS, session_from
+
+PAGE = 100
+NO_LABELS = Labels()
 
 
 class Sessions:
@@ -18,19 +22,29 @@ class Sessions:
         self._context = context
 
     def create(
-        self, spec: SessionSpec, worker_id: str, once: Once | None = None, checkpoint: Checkpoint | None = None
+        self,
+        spec: SessionSpec,
+        worker_id: str,
+        once: Once | None = None,
+        checkpoint: Checkpoint | None = None,
+        labels: Labels = NO_LABELS,
     ) -> Session:
         """A new session in CREATING, its creation dispatched to `worker_id`. It goes on from the training
         `checkpoint` if there is one, which may be deleted from then on.
 
-        Raises KeyReusedError, LimitReachedError, and CheckpointGoneError when the checkpoint was deleted meanwhile; a
-        key that came before with the same body gives the first session.
+        Raises KeyReusedError, LimitReachedError, CheckpointGoneError when the checkpoint was deleted meanwhile, and
+        ResourcesStoppedError when its model resources are; a key that came before with
+        the same body gives the first session.
         """
         session_id = str(uuid4())
         arguments = (session_id, str(uuid4()), encode(spec), worker_id, *(once.arguments if once else ("", "")))
         most = self._context.settings.max_sessions_per_key
-        origin = (checkpoint.id, checkpoint.state_path, checkpoint.step) if checkpoint else ("", "", 0)
-        reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *origin)
+        origin = (checkpoint.id, checkpoint.state_path) if checkpoint else ("", "")
+        step = checkpoint.step if checkpoint and spec.load_optimizer else 0
+        more = (*origin, step, spec.resources_id or "", encode(labels))
+        reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *more)
+        if reply[0] == b"stopped":
+            raise ResourcesStoppedError("the model resources are stopped")
         if reply[0] == b"gone":
             raise CheckpointGoneError("the checkpoint has been deleted")
         if reply[0] == b"reused":
@@ -58,13 +72,26 @@ class Sessions:
             rows = pipeline.execute()
         return [session_from(session_id, row) for session_id, row in zip(session_ids, rows, strict=True)]
 
-    def stop(self, session_id: str, reason: str = "", idle_since: float | None = None) -> Session:
-        """Idempotent. With `idle_since`, only a session that has done nothing since then is stopped.
+    def relabel(self, session_id: str, labels: Labels) -> Session:
+        """Gives the session other labels. Raises NotFoundError."""
+        self.get(session_id)
+        self._context.redis.hset(keys.session(session_id), "labels", encode(labels))
+        return self.get(session_id)
+
+    def stop(
+        self,
+        session_id: str,
+        reason: str = "",
+        idle_since: float | None = None,
+        final: SessionStatus = SessionStatus.STOPPED,
+    ) -> Session:
+        """Idempotent; the session ends in the status `final`. With `idle_since`, only a session that has done nothing
+        since then is stopped.
 
         Raises NotFoundError.
         """
         since = "" if idle_since is None else f"{idle_since:.6f}"
-        reply = self._context.scripts.run("stop_session", session_id, str(uuid4()), reason, since)
+        reply = self._context.scripts.run("stop_session", session_id, str(uuid4()), reason, since, final.value)
         if reply[0] == b"unknown":
             raise NotFoundError("no such training session")
         self._context.publish(reply[1])
@@ -95,8 +122,16 @@ class Sessions:
         ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)
         return [id.decode() for id in ids]
 
-    def list(self, owner: str, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
-        """The owner's, newest first, the id as tie-break."""
+    def newest(self, owner: str, status: SessionStatus | None = None) -> Iterator[Session]:
+        """All of the owner's, newest first, the id as tie-break; read in pages, as far as they are taken."""
         index = keys.owner_sessions_with(owner, status) if status else keys.owner_sessions(owner)
-        ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
-        return [session for session in self.find(id.decode() for id in ids) if session]
+        for start in count(0, PAGE):
+            ids = self._context.redis.zrevrange(index, start, start + PAGE - 1)
+            yield from (session for session in self.find(id.decode() for id in ids) if session)
+            if len(ids) < PAGE:
+                return
+
+    def list(self, owner: str, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
+        """A page of the owner's sessions that belong to no model resources."""
+        own = (session for session in self.newest(owner, status) if session.spec.resources_id is None)
+        return [*islice(own, offset, offset + limit)]

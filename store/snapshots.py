@@ -24,6 +24,10 @@ class Snapshots:
         self._context = context
         self._objects = objects
 
+    def is_checkpoint(self, session_id: str) -> bool:
+        """Whether the session's snapshot still is the checkpoint that it goes on from."""
+        return bool(self._context.redis.hexists(keys.session(session_id), "snapshot_of"))
+
     def load(self, session_id: str) -> tuple[bytes | None, list[Replayed]]:
         """The last snapshot (None before the first) and what came after it, in order."""
         redis = self._context.redis

@@ -13,6 +13,7 @@ from store.context import Context
 from store.dispatch import Dispatcher, producer
 from store.idempotency import Answers
 from store.janitor import Janitor
+from store.model_resources import AllModelResources
 from store.notices import Notices
 from store.objects import Objects, open_objects
 from store.operations import Operations
@@ -20,6 +21,7 @@ from store.payloads import Payloads
 from store.scripts import Scripts
 from store.sessions import Sessions
 from store.snapshots import Snapshots
+from store.uploads import Uploads
 from store.workers import Workers
 
 
@@ -32,14 +34,17 @@ class Store:
         context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
         self.sessions = Sessions(context)
         self._notices = Notices(redis)
-        self.operations = Operations(context, self._notices)
+        self.operations = Operations(context, self.sessions, self._notices)
         self.claims = Claims(context)
         self.snapshots = Snapshots(context, objects)
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
-        self.janitor = Janitor(context, self.sessions, self.workers, self.checkpoints, objects)
+        self.model_resources = AllModelResources(context, self.sessions)
+        self.uploads = Uploads(context, objects)
+        swept = (self.checkpoints, self.model_resources, self.uploads)
+        self.janitor = Janitor(context, self.sessions, self.workers, swept, objects)
 
     def close(self) -> None:
         """Ends the subscription and the connections."""

@@ -78,9 +78,11 @@ class Residency:
                     log.info("session %s parked", session_id)
 
     def _restore(self, claim: Claim) -> None:
-        load = self._store.snapshots.load
-        snapshot, replayed = persist(lambda: load(claim.session_id), f"restoring session {claim.session_id}")
+        snapshots, what = self._store.snapshots, f"restoring session {claim.session_id}"
+        snapshot, replayed = persist(lambda: snapshots.load(claim.session_id), what)
         state = AdapterState.from_bytes(snapshot) if snapshot else None
+        if state and not claim.spec.load_optimizer and persist(lambda: snapshots.is_checkpoint(claim.session_id), what):
+            state = state.weights_only()
         self._create(claim, state)
         for operation in replayed:
             self._replay(claim, operation)
@@ -91,16 +93,21 @@ class Residency:
         name, spec = claim.spec.base_model.name, claim.spec
         try:
             directory = self._catalog.directory(name)
-            self._engine.create_adapter(claim.session_id, directory, spec.lora, spec.seed, state).result()
+            self._engine.create_adapter(
+                claim.session_id, directory, spec.lora, spec.seed, state, publishes=spec.publishes
+            ).result()
         except (ValueError, OSError) as error:
             message = f"the base model {name} could not be loaded: {error}"
             raise OperationFailedError(ErrorCode.INVALID_INPUT, message) from error
 
     def _replay(self, claim: Claim, operation: Replayed) -> None:
-        if operation.kind is OperationKind.FORWARD_BACKWARD:
+        if operation.kind in (OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD):
             request = decode(operation.request, ForwardBackwardRequest)
             seed = call_seed(claim.spec.seed, operation.seq)
             self._engine.forward_backward(claim.session_id, request, seed).result()
+            return
+        if operation.kind is OperationKind.WEIGHTS_SYNC:
+            self._engine.weights_sync(claim.session_id).result()
             return
         try:
             self._engine.optim_step(claim.session_id, decode(operation.request, OptimStepRequest)).result()

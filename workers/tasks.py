@@ -7,6 +7,7 @@ operation, hands the work to the engine and waits; the result backend finishes i
 from collections.abc import Callable
 from uuid import uuid4
 
+import msgspec
 from celery import Task
 from celery.exceptions import Ignore
 
@@ -25,10 +26,10 @@ from workers.runtime import Runtime
 Run = Callable[[Runtime, Claim], Outcome]
 
 
-def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
-    """Makes the task of a kind of operation from the function that runs a claimed one."""
+def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
+    """Makes the tasks of some kinds of operation from the function that runs a claimed one."""
 
-    def register(run: Run) -> Task:
+    def register(run: Run) -> None:
         def task(self: Task) -> Outcome:
             runtime, operation_id, fence = current(), self.request.id, str(uuid4())
             runtime.stranded.enter(operation_id)
@@ -43,7 +44,8 @@ def operation_task(kind: OperationKind) -> Callable[[Run], Task]:
             self.request.claim = claim
             return run(runtime, claim)
 
-        return app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
+        for kind in kinds:
+            app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
 
     return register
 
@@ -58,10 +60,20 @@ def create_session(runtime: Runtime, claim: Claim) -> Outcome:
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, SampleRequest)
     with runtime.residency.hold(claim):
-        return Outcome(runtime.engine.sample(claim.session_id, request).result())
+        sampled = runtime.engine.sample(claim.session_id, request)
+        if not (request.prompt_logprobs or request.topk_prompt_logprobs):
+            return Outcome(sampled.result())
+        prompts = runtime.engine.score_prompts(claim.session_id, request).result()
+        return Outcome(msgspec.structs.replace(sampled.result(), prompts=prompts))
 
 
-@operation_task(OperationKind.FORWARD_BACKWARD)
+@operation_task(OperationKind.WEIGHTS_SYNC)
+def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
+    with runtime.residency.hold(claim):
+        return Outcome(runtime.engine.weights_sync(claim.session_id).result())
+
+
+@operation_task(OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     with runtime.residency.hold(claim):

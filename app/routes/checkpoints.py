@@ -5,7 +5,7 @@ from typing import Any
 
 from app.auth import caller, own_session
 from app.blueprint import Blueprint
-from app.links import link
+from app.links import downloads
 from app.operations import FOLLOWED, accept, read
 from app.state import state
 from contract.checkpoint import Checkpoint, CheckpointRequest
@@ -19,7 +19,6 @@ from schemas.checkpoints import (
     InferenceCheckpointOperationSchema,
     TrainingCheckpointOperationSchema,
     checkpoint_view,
-    files_of,
 )
 from schemas.pages import EmptySchema
 
@@ -100,11 +99,4 @@ def download_checkpoint(query: dict[str, Any], checkpoint_id: str) -> dict[str, 
 
     Each URL lets anyone who has it read the file for a while; ask again for new ones.
     """
-    checkpoint, part = state().store.checkpoints.get(checkpoint_id, caller()), query["variant"]
-    files = files_of(checkpoint, part)
-    return {
-        "data": [
-            {"filename": file.name, "url": link(checkpoint.path(part, file), file.name), "size": file.size}
-            for file in files
-        ]
-    }
+    return downloads(state().store.checkpoints.get(checkpoint_id, caller()), query["variant"])

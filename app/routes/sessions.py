@@ -5,14 +5,12 @@ from typing import Any
 
 from app.auth import caller, own_session
 from app.blueprint import Blueprint
+from app.checkpoint_of import checkpoint_of
 from app.idempotency import current_once
 from app.placement import find_model, place
 from app.state import state
-from contract.checkpoint import Checkpoint
 from schemas.pages import EmptySchema
-from schemas.problems import refusal
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
-from store.errors import NotFoundError
 
 PREFIX = "/v1/rl/training-sessions"
 
@@ -30,19 +28,11 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     Answers at once; operations are accepted from then on and run when the session is ready.
     """
     worker_id = place(body["base_model"])
-    checkpoint = _checkpoint(body["checkpoint_id"]) if "checkpoint_id" in body else None
+    checkpoint = checkpoint_of(body["checkpoint_id"], "checkpoint_id") if "checkpoint_id" in body else None
     spec = session_spec(body, find_model(body["base_model"]), state().settings.limits, caller(), checkpoint)
     session = state().store.sessions.create(spec, worker_id, current_once(), checkpoint)
     log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id)
     return session_view(session)
-
-
-def _checkpoint(checkpoint_id: str) -> Checkpoint:
-    """Raises ValidationError when the caller has none of this id."""
-    try:
-        return state().store.checkpoints.get(checkpoint_id, caller())
-    except NotFoundError as error:
-        raise refusal("checkpoint_id", "unknown checkpoint") from error
 
 
 @sessions.route("")

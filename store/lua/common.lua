@@ -12,6 +12,10 @@ local function give(session, worker)
   redis.call('ZADD', keys.workers, 'NX', 0, worker)
 end
 
+local function has_ended(status)
+  return status == 'STOPPED' or status == 'ERROR' or status == 'EXPIRED'
+end
+
 -- Moves an operation if the table allows it; returns whether it did.
 local function move(id, name)
   local state = redis.call('HGET', keys.operation(id), 'state')

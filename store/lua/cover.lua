@@ -1,9 +1,8 @@
 -- session, worker, epoch, snapshot, seq: the snapshot holds what the operations up to `seq` made of the adapter
 local session, worker, epoch, snapshot, seq = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'worker', 'epoch', 'status', 'covered')
-local ended = record[3] == 'STOPPED' or record[3] == 'ERROR'
 local stale = record[4] and tonumber(record[4]) >= tonumber(seq)
-if record[1] ~= worker or record[2] ~= epoch or ended or stale then return 0 end
+if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale then return 0 end
 drop_snapshot(session)
 redis.call('HSET', keys.session(session), 'snapshot', snapshot, 'covered', seq)
 forget_replay(session, seq)

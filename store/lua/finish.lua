@@ -1,8 +1,10 @@
--- operation, claim, 'complete' | 'fail', result, error code, error message, step, replay ('1' or ''),
+-- operation, claim, 'complete' | 'fail', result, error code, error message, step, published step,
+-- replay ('1' or ''),
 -- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder
 -- Ends an operation for the one that claimed it: state, result, what it means for the session
 -- and the release of its successors change together or not at all.
-local id, claim, name, result, code, message, step, replay, most_samples, checkpoint, checkpoint_kind, folder = unpack(ARGV)
+local id, claim, name, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder =
+  unpack(ARGV)
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
 if record[1] ~= claim then return {'refused'} end
 local session, kind = record[2], record[3]
@@ -23,6 +25,7 @@ if name == 'complete' then
     redis.call('ZADD', keys.results(session), at, id)
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
+  if published ~= '' then redis.call('HSET', keys.session(session), 'published', published) end
   if checkpoint ~= '' then
     local owner = redis.call('HGET', keys.session(session), 'owner')
     redis.call('HSET', keys.checkpoint(id), 'record', checkpoint, 'owner', owner, 'session', session,
@@ -37,7 +40,8 @@ else
 end
 ended(id, session, at)
 if kind == 'stop-session' then
-  end_session(session, 'STOPPED', at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
+  local final = redis.call('HGET', keys.session(session), 'final')
+  end_session(session, final, at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
 elseif kind == 'create-session' and name == 'fail' then
   end_session(session, 'ERROR', at, message, 'abandon', 'SESSION_NOT_ACTIVE', 'the session could not be created')
 elseif kind == 'create-session' and redis.call('HGET', keys.session(session), 'status') == 'CREATING' then

@@ -1,8 +1,8 @@
 -- session, seconds that its answers live on: removes an ended session whole
 local session, answers_live = unpack(ARGV)
 local key = keys.session(session)
-local status, owner = unpack(redis.call('HMGET', key, 'status', 'owner'))
-if status ~= 'STOPPED' and status ~= 'ERROR' then return 0 end
+local status, owner, resources = unpack(redis.call('HMGET', key, 'status', 'owner', 'resources'))
+if not has_ended(status) then return 0 end
 for _, id in ipairs(redis.call('ZRANGE', keys.operations(session), 0, -1)) do
   discard(redis.call('HGET', keys.operation(id), 'result'))
   redis.call('DEL', keys.operation(id))
@@ -13,6 +13,7 @@ end
 redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
   keys.answers(session))
 redis.call('ZREM', keys.owner_sessions(owner), session)
+if resources then redis.call('SREM', keys.resources_sessions(resources), session) end
 redis.call('ZREM', keys.owner_sessions_with(owner, status), session)
 redis.call('ZREM', keys.sessions_with(status), session)
 redis.call('ZREM', keys.sessions_ended, session)

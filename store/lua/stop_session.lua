@@ -1,6 +1,6 @@
--- session, operation, reason, idle since (or ''): the running operation finishes, waiting ones end,
+-- session, operation, reason, idle since (or ''), the status to end in: the running operation finishes, waiting ones end,
 -- then `operation` (kind stop-session) frees the adapter. Stopping twice is stopping once.
-local session, id, reason, idle_since = unpack(ARGV)
+local session, id, reason, idle_since, final = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'status', 'updated_at')
 if not record[1] then return {'unknown'} end
 if record[1] ~= 'CREATING' and record[1] ~= 'RUNNING' then return {'stopped', {}} end
@@ -15,6 +15,7 @@ for _, waiting in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
     failed(waiting, session, at, 'SESSION_NOT_ACTIVE', 'the session was stopped before this operation began')
   end
 end
+redis.call('HSET', keys.session(session), 'final', final)
 set_status(session, 'STOPPING', at, reason)
 append(session, id, 'stop-session', '', at)
 return {'stopped', release(session, 1, {})}

@@ -58,7 +58,7 @@ def logprobs_of(engine: Engine, samples: ListOf[tuple[Tokens, Tokens]], session:
     return np.split(logprobs_T, request.offsets[1:-1])
 
 
-def optim_step(engine: Engine, session: str = "s", **settings: float) -> dict[str, float]:
+def optim_step(engine: Engine, session: str = "s", **settings: Any) -> dict[str, float]:
     return engine.optim_step(session, OptimStepRequest(**settings)).result().metrics
 
 

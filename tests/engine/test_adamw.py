@@ -1,11 +1,13 @@
+from typing import Any
+
 import pytest
 import torch
 
 from contract.operation import ErrorCode, OperationFailedError
 from contract.optim_step import OptimStepRequest
 from contract.session import LoraConfig
-from workers.engine.adamw import optim_step
 from workers.engine.adapter import Adapter, Shape
+from workers.engine.optimizer import optim_step
 
 
 @pytest.fixture
@@ -19,7 +21,7 @@ def accumulate(adapter: Adapter, seed: int, size: float = 1.0) -> torch.Tensor:
     return gradients
 
 
-def failure(adapter: Adapter, **settings: float) -> ErrorCode:
+def failure(adapter: Adapter, **settings: Any) -> ErrorCode:
     with pytest.raises(OperationFailedError) as caught:
         optim_step(adapter, OptimStepRequest(**settings))
     return caught.value.error.code
@@ -103,3 +105,20 @@ def test_a_step_that_is_not_finite_clears_the_gradients_and_nothing_else(
     assert all(torch.equal(old, new) for old, new in zip(before, after, strict=True))
     assert adapter.step == 1
     assert failure(adapter) is ErrorCode.INVALID_INPUT
+
+
+def test_gradients_above_the_clip_norm_are_scaled_down_to_it_and_others_left_alone(adapter: Adapter) -> None:
+    theirs = torch.nn.Parameter(adapter.weights.detach().clone())
+    reference = torch.optim.AdamW([theirs], lr=1e-2, betas=(0.9, 0.95), weight_decay=0.1)
+    for seed, size in enumerate((10.0, 0.001)):
+        theirs.grad = accumulate(adapter, seed, size).clone()
+        norm = float(torch.nn.utils.clip_grad_norm_([theirs], 0.5))
+        reference.step()
+        result = optim_step(adapter, OptimStepRequest(learning_rate=1e-2, grad_clip_norm=0.5))
+        assert result.metrics["grad_norm"] == pytest.approx(norm, rel=1e-6)
+    torch.testing.assert_close(adapter.weights.detach(), theirs.detach(), rtol=1e-5, atol=1e-7)
+
+
+def test_gradients_that_are_not_finite_stay_so_when_clipped(adapter: Adapter) -> None:
+    adapter.accumulate(torch.full_like(adapter.gradients, torch.inf))
+    assert failure(adapter, grad_clip_norm=1.0) is ErrorCode.NON_FINITE

@@ -62,6 +62,7 @@ def test_grpo_equals_the_formula_written_out_in_float64(aggregation: Aggregation
     expected = {
         Aggregation.FIXED_HORIZON: sum(masked) / (4 * HORIZON),
         Aggregation.TOKEN_MEAN: sum(masked) / 8,
+        Aggregation.SUM: sum(masked),
         Aggregation.SEQUENCE_MEAN: (sum(masked[:4]) / 3 + sum(masked[4:11]) / 5) / 4,
     }[aggregation]
     assert evaluate(request, lp.tolist())[0] == pytest.approx(expected, rel=1e-6)
@@ -91,7 +92,7 @@ def test_fixed_horizon_divides_by_samples_and_horizon_never_by_length() -> None:
 @pytest.mark.parametrize("aggregation", list(Aggregation))
 def test_a_sample_without_trained_tokens_counts_and_adds_nothing(aggregation: Aggregation) -> None:
     loss = on_policy([3, 2], [[5.0] * 3, [1.0] * 2], aggregation, weights=[[0.0] * 3, [1.0] * 2])
-    expected = {"fixed_horizon": -2 / (2 * HORIZON), "token_mean": -1.0, "sequence_mean": -0.5}
+    expected = {"fixed_horizon": -2 / (2 * HORIZON), "token_mean": -1.0, "sequence_mean": -0.5, "sum": -2.0}
     assert loss == pytest.approx(expected[aggregation.value])
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo
+from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, RatioType
 from contract.operation import ErrorCode, OperationFailedError
 from contract.session import LoraConfig
 from tests.engine.asking import (
@@ -70,7 +70,11 @@ def test_the_loss_is_the_one_asked_for(engine: Engine) -> None:
     assert forward_backward(engine, policy).loss == pytest.approx(-1.0, abs=1e-5)
 
 
-@pytest.mark.parametrize("loss", [CrossEntropy(), *(Grpo(aggregation=a, beta=0.2) for a in Aggregation)])
+MEANS = [each for each in Aggregation if each is not Aggregation.SUM]
+BY_SEQUENCE = Grpo(ratio_type=RatioType.SEQUENCE, aggregation=Aggregation.SEQUENCE_MEAN)
+
+
+@pytest.mark.parametrize("loss", [CrossEntropy(), BY_SEQUENCE, *(Grpo(aggregation=a, beta=0.2) for a in MEANS)])
 def test_loss_and_gradients_do_not_depend_on_the_micro_batches(
     start_engine: StartEngine, tiny: Path, loss: CrossEntropy | Grpo
 ) -> None:
@@ -169,7 +173,7 @@ def test_masked_samples_train_nothing_and_count_as_documented(engine: Engine, ag
         ).loss
 
     alone, padded = run([Y], [[1.0] * 7]), run([X, Y], [[0.0] * 3, [1.0] * 7])
-    factor = 1.0 if aggregation is Aggregation.TOKEN_MEAN else 0.5
+    factor = 1.0 if aggregation in (Aggregation.TOKEN_MEAN, Aggregation.SUM) else 0.5
     assert padded == pytest.approx(alone * factor, rel=1e-5)
 
 

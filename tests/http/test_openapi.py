@@ -18,9 +18,21 @@ from tests.http.conftest import Api
 ROOT = "urn:openapi"
 
 
+@pytest.fixture(params=["", "/together"])
+def door(request: pytest.FixtureRequest) -> str:
+    prefix: str = request.param
+    return prefix
+
+
 @pytest.fixture
-def document(api: Api) -> dict[str, Any]:
+def native(api: Api) -> dict[str, Any]:
     document: dict[str, Any] = api.client.get("/openapi.json").json
+    return document
+
+
+@pytest.fixture
+def document(api: Api, door: str) -> dict[str, Any]:
+    document: dict[str, Any] = api.client.get(f"{door}/openapi.json").json
     return document
 
 
@@ -78,10 +90,10 @@ def test_every_example_holds_against_its_schema(document: dict[str, Any]) -> Non
     assert shown > 40
 
 
-def test_a_wrong_example_would_be_noticed(document: dict[str, Any]) -> None:
-    schema = document["components"]["schemas"]["Sequence"]
+def test_a_wrong_example_would_be_noticed(native: dict[str, Any]) -> None:
+    schema = native["components"]["schemas"]["Sequence"]
     good = {"tokens": [1], "logprobs": [-0.5], "stop_reason": "stop"}
-    check(document, schema, good)
+    check(native, schema, good)
     for wrong in ({"tokens": [1.5]}, {"logprobs": ["-0.5"]}, {"stop_reason": "STOP"}):
         assert not Draft202012Validator(schema).is_valid({**good, **wrong})
 
@@ -94,17 +106,17 @@ def test_every_default_is_of_its_own_schema(document: dict[str, Any]) -> None:
                 assert not isinstance(described["default"], str) or "enum" in described, (name, field)
 
 
-def test_every_route_is_documented_with_its_method(app: Flask, document: dict[str, Any]) -> None:
-    outside = ("/static", "/docs", "/openapi.json", "/files")
+def test_every_route_is_documented_with_its_method(app: Flask, document: dict[str, Any], door: str) -> None:
+    outside = ("/static", "/docs", f"{door}/openapi.json", "/files")
     for rule in app.url_map.iter_rules():
-        if rule.rule.startswith(outside):
+        if rule.rule.startswith(outside) or rule.rule.startswith("/together") != bool(door):
             continue
         path = rule.rule.replace("<id:", "{").replace(">", "}")
         for method in set(rule.methods or ()) - {"HEAD", "OPTIONS"}:
             assert method.lower() in document["paths"][path], path
 
 
-def test_every_operation_names_its_errors_and_itself(document: dict[str, Any]) -> None:
+def test_every_operation_names_its_errors_and_itself(document: dict[str, Any], door: str) -> None:
     names = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -113,13 +125,13 @@ def test_every_operation_names_its_errors_and_itself(document: dict[str, Any]) -
             names.append(operation["operationId"])
             assert {"400", "500"} <= set(operation["responses"]), path
             assert operation["summary"]
-            if path.startswith("/v1"):
+            if path.startswith(f"{door}/v1"):
                 assert {"401", "429", "503"} <= set(operation["responses"]), path
             if "_id}" in path:
                 assert "404" in operation["responses"], path
             if "requestBody" in operation:
                 assert {"413", "415", "422"} <= set(operation["responses"]), path
-    assert len(names) == len(set(names)) == 24
+    assert len(names) == len(set(names)) == (37 if door else 24)
 
 
 def test_every_error_is_documented_with_the_requests_id(document: dict[str, Any]) -> None:
@@ -128,8 +140,8 @@ def test_every_error_is_documented_with_the_requests_id(document: dict[str, Any]
         assert "X-Request-ID" in response["headers"], name
 
 
-def test_logprobs_are_numbers_and_enums_are_explicit(document: dict[str, Any]) -> None:
-    schemas = document["components"]["schemas"]
+def test_logprobs_are_numbers_and_enums_are_explicit(native: dict[str, Any]) -> None:
+    schemas = native["components"]["schemas"]
     assert schemas["Sequence"]["properties"]["logprobs"]["items"] == {"type": "number"}
     assert schemas["Session"]["properties"]["status"]["enum"][0] == "TRAINING_SESSION_STATUS_CREATING"
     assert schemas["LossConfig"]["properties"]["type"]["enum"] == ["LOSS_TYPE_CROSS_ENTROPY", "LOSS_TYPE_GRPO"]

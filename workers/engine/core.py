@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import psutil
@@ -11,9 +11,9 @@ import torch
 
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult
+from contract.sample import SampleRequest, SampleResult, ScoredPrompt
 from contract.session import LoraConfig
-from workers.engine.adamw import optim_step
+from contract.weights_sync import WeightsSyncResult
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
@@ -21,6 +21,9 @@ from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.optimizer import optim_step
+from workers.engine.prompt_scoring import PromptScoring
+from workers.engine.published import Published
 from workers.engine.scheduler import FairScheduler
 from workers.engine.sequences import Sampling
 from workers.engine.training_pass import TrainingPass
@@ -40,6 +43,12 @@ class Resident:
 
     adapter: Adapter
     model: ServedModel
+    published: Published | None = None
+
+    @property
+    def sampled(self) -> Adapter | Published:
+        """The weights that samples use: the current ones, unless the session publishes."""
+        return self.published or self.adapter
 
 
 class EngineCore:
@@ -76,6 +85,7 @@ class EngineCore:
         lora: LoraConfig,
         seed: int,
         state: AdapterState | None,
+        publishes: bool,
     ) -> None:
         """A session that is here already begins again."""
         self._evict(session_id)
@@ -83,11 +93,18 @@ class EngineCore:
         adapter = Adapter(model.base.shapes, lora, seed, self._device)
         if state is not None:
             state.restore(adapter)
-        self._residents[session_id] = Resident(adapter, model)
+        published = (state.published_for(adapter) if state else Published.of(adapter)) if publishes else None
+        self._residents[session_id] = Resident(adapter, model, published)
         future.set_result(None)
 
     def copy_adapter(self, future: "Future[AdapterState]", session_id: str) -> None:
-        future.set_result(AdapterState.of(self._resident(session_id).adapter))
+        resident = self._resident(session_id)
+        future.set_result(AdapterState.of(resident.adapter, resident.published))
+
+    def weights_sync(self, future: "Future[WeightsSyncResult]", session_id: str) -> None:
+        resident = self._resident(session_id)
+        self._residents[session_id] = replace(resident, published=Published.of(resident.adapter))
+        future.set_result(WeightsSyncResult(resident.adapter.step))
 
     def export_adapter(self, future: "Future[AdapterExport]", session_id: str) -> None:
         future.set_result(AdapterExport.of(self._resident(session_id).adapter))
@@ -98,9 +115,15 @@ class EngineCore:
 
     def sample(self, future: "Future[SampleResult]", session_id: str, request: SampleRequest) -> None:
         resident = self._resident(session_id)
-        sampling = Sampling(session_id, request, resident.adapter, resident.model.base, future)
+        sampling = Sampling(session_id, request, resident.sampled, resident.model.base, future)
         resident.model.decode_batch.add(sampling)
         self._scheduler.add(resident.model.decode_batch)
+
+    def score_prompts(
+        self, future: "Future[tuple[ScoredPrompt, ...]]", session_id: str, request: SampleRequest
+    ) -> None:
+        resident = self._resident(session_id)
+        self._scheduler.add(PromptScoring(session_id, request, resident.sampled, resident.model.base, future))
 
     def forward_backward(
         self, future: "Future[ForwardBackwardResult]", session_id: str, request: ForwardBackwardRequest, seed: int
@@ -158,8 +181,8 @@ class EngineCore:
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _end_passes(self, is_meant: Callable[[TrainingPass], bool], error: Exception) -> None:
+    def _end_passes(self, is_meant: Callable[[TrainingPass | PromptScoring], bool], error: Exception) -> None:
         for work in self._scheduler:
-            if isinstance(work, TrainingPass) and is_meant(work):
+            if isinstance(work, TrainingPass | PromptScoring) and is_meant(work):
                 work.fail(error)
                 self._scheduler.remove(work)

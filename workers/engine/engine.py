@@ -12,8 +12,9 @@ import torch
 
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult
+from contract.sample import SampleRequest, SampleResult, ScoredPrompt
 from contract.session import LoraConfig
+from contract.weights_sync import WeightsSyncResult
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.config import EngineConfig
@@ -57,14 +58,19 @@ class Engine:
         self._thread.join()
 
     def create_adapter(
-        self, session_id: str, model_dir: Path, lora: LoraConfig, seed: int, state: AdapterState | None = None
+        self,
+        session_id: str,
+        model_dir: Path,
+        lora: LoraConfig,
+        seed: int,
+        state: AdapterState | None = None,
+        *,
+        publishes: bool = False,
     ) -> "Future[None]":
         """Loads the base model on first use. The adapter begins with `state`, or else from its seed; a session
-        that is here already begins again."""
-        begin = self._core.create_adapter
-        return self._submit(
-            partial(begin, session_id=session_id, model_dir=model_dir, lora=lora, seed=seed, state=state)
-        )
+        that is here already begins again. Where it `publishes`, samples use the weights of the last weights-sync."""
+        asked: dict[str, Any] = {"model_dir": model_dir, "lora": lora, "seed": seed, "state": state}
+        return self._submit(partial(self._core.create_adapter, session_id=session_id, publishes=publishes, **asked))
 
     def free_bytes(self) -> int:
         """Memory that the device has left."""
@@ -84,6 +90,14 @@ class Engine:
 
     def sample(self, session_id: str, request: SampleRequest) -> "Future[SampleResult]":
         return self._submit(partial(self._core.sample, session_id=session_id, request=request))
+
+    def score_prompts(self, session_id: str, request: SampleRequest) -> "Future[tuple[ScoredPrompt, ...]]":
+        """What the weights that samples use think of the request's prompts."""
+        return self._submit(partial(self._core.score_prompts, session_id=session_id, request=request))
+
+    def weights_sync(self, session_id: str) -> "Future[WeightsSyncResult]":
+        """From now on samples use the weights as they are when the call's turn comes."""
+        return self._submit(partial(self._core.weights_sync, session_id=session_id))
 
     def forward_backward(
         self, session_id: str, request: ForwardBackwardRequest, seed: int

@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 
 from workers.engine.adapter import Adapter, Shape
 from workers.engine.dropout import Dropout
+from workers.engine.published import Published
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
@@ -19,12 +20,12 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 class Route:
     """Which rows of the batch an adapter acts on; `rows` None is all of them."""
 
-    adapter: Adapter
+    adapter: Adapter | Published
     rows: Tensor | None = None
     dropout: Dropout | None = None
 
 
-def routes_of(adapters: list[Adapter], device: torch.device) -> list[Route]:
+def routes_of(adapters: list[Adapter | Published], device: torch.device) -> list[Route]:
     """The routes of a batch whose row b belongs to `adapters[b]`."""
     distinct = list(dict.fromkeys(adapters))
     if len(distinct) == 1:

@@ -9,6 +9,7 @@ from contract.sample import SampleRequest, SampleResult, Sequence, StopReason
 from workers.engine.adapter import Adapter
 from workers.engine.base_model import BaseModel
 from workers.engine.failures import invalid_input
+from workers.engine.published import Published
 from workers.engine.random_keys import uniform_stream
 from workers.engine.stopping import StopStrings
 
@@ -70,7 +71,12 @@ class Sampling:
     """
 
     def __init__(
-        self, session_id: str, request: SampleRequest, adapter: Adapter, base: BaseModel, future: "Future[SampleResult]"
+        self,
+        session_id: str,
+        request: SampleRequest,
+        adapter: Adapter | Published,
+        base: BaseModel,
+        future: "Future[SampleResult]",
     ) -> None:
         if request.params.stop and base.tokenizer is None:
             raise invalid_input("Stop strings need a tokenizer and this model has none. Stop on end tokens instead.")
@@ -91,7 +97,8 @@ class Sampling:
 
     def finish_if_done(self) -> None:
         if self.sequences and all(sequence.stop_reason for sequence in self.sequences):
-            self.future.set_result(SampleResult(tuple(sequence.result() for sequence in self.sequences)))
+            sequences = tuple(sequence.result() for sequence in self.sequences)
+            self.future.set_result(SampleResult(sequences, self.adapter.step, len(self.request.prompts)))
             self.let_go()
 
     def fail(self, error: Exception) -> None:

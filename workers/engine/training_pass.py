@@ -110,5 +110,8 @@ class TrainingPass:
             )
         if not self._request.forward_only:
             self._adapter.accumulate(self._gradients)
-        logprobs_T = self._logprobs_T.cpu().numpy() if self._request.return_logprobs else None
-        return ForwardBackwardResult(loss=loss, metrics=metrics, logprobs_T=logprobs_T)
+        if not self._request.return_logprobs:
+            return ForwardBackwardResult(loss=loss, metrics=metrics)
+        logprobs_T = self._logprobs_T.where(self._arrays.weights_T != 0, 0.0).cpu().numpy()
+        offsets = self._request.offsets
+        return ForwardBackwardResult(loss=loss, metrics=metrics, logprobs_T=logprobs_T, offsets=offsets)

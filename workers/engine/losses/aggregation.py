@@ -10,7 +10,7 @@ def token_scales(weights_T: np.ndarray, offsets: np.ndarray, aggregation: Aggreg
 
     With m the weights, N the samples of the call (empty ones too) and H the horizon:
     fixed_horizon m / (N H) (Liu et al. 2025, arXiv:2503.20783); token_mean m / sum(m) (Yu et al. 2025,
-    arXiv:2503.14476); sequence_mean m / (N sum of m in the sample) (Shao et al. 2024, arXiv:2402.03300).
+    arXiv:2503.14476); sum m; sequence_mean m / (N sum of m in the sample) (Shao et al. 2024, arXiv:2402.03300).
     A token of weight 0 has scale 0. Weights that sum to 0 without being 0 give scales that are not finite.
     """
     weights_T = weights_T.astype(np.float64)
@@ -24,6 +24,8 @@ def _divisors(weights_T: np.ndarray, offsets: np.ndarray, aggregation: Aggregati
     match aggregation:
         case Aggregation.FIXED_HORIZON:
             return np.full_like(weights_T, samples * horizon)
+        case Aggregation.SUM:
+            return np.ones_like(weights_T)
         case Aggregation.TOKEN_MEAN:
             return np.full_like(weights_T, weights_T.sum())
         case Aggregation.SEQUENCE_MEAN:

@@ -3,11 +3,19 @@
 import numpy as np
 from torch import Tensor
 
-from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
+from contract.forward_backward import (
+    Aggregation,
+    CrossEntropy,
+    ForwardBackwardRequest,
+    Grpo,
+    Loss,
+    WeightedLogprobs,
+)
 from workers.engine.losses.aggregation import token_scales
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.cross_entropy import cross_entropy
 from workers.engine.losses.grpo import grpo, grpo_metrics
+from workers.engine.losses.policy import policy_losses
 
 
 def token_losses(logprobs_T: Tensor, arrays: TokenArrays, loss: Loss) -> Tensor:
@@ -17,10 +25,14 @@ def token_losses(logprobs_T: Tensor, arrays: TokenArrays, loss: Loss) -> Tensor:
             return cross_entropy(logprobs_T)
         case Grpo():
             return grpo(logprobs_T, arrays, loss)
+        case WeightedLogprobs():
+            return logprobs_T
+        case _:
+            return policy_losses(logprobs_T, arrays, loss)
 
 
 def scales(request: ForwardBackwardRequest, horizon: int) -> np.ndarray:
-    """fp64 [T] with which loss = sum_t scale_t * L_t; cross-entropy is a token mean."""
+    """fp64 [T] with which loss = sum_t scale_t * L_t."""
     return token_scales(request.weights_T, request.offsets, _aggregation(request.loss), horizon)
 
 
@@ -44,4 +56,4 @@ def report(
 
 
 def _aggregation(loss: Loss) -> Aggregation:
-    return loss.aggregation if isinstance(loss, Grpo) else Aggregation.TOKEN_MEAN
+    return loss.aggregation if isinstance(loss, CrossEntropy | Grpo) else Aggregation.SUM

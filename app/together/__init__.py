@@ -1,0 +1,12 @@
+"""The second door, /together: the routes that the public API's released SDK calls."""
+
+from app.together.checkpoints import checkpoints
+from app.together.model_resources import model_resources
+from app.together.models import models
+from app.together.operations import operations
+from app.together.payloads import payloads
+from app.together.saving import saving
+from app.together.sessions import sessions
+from app.together.shaping import shaping
+
+blueprints = (models, model_resources, sessions, operations, saving, checkpoints, payloads, shaping)

@@ -1,0 +1,89 @@
+"""A blueprint of the second door, and what its views share."""
+
+from typing import Any, TypeVar
+
+import msgspec
+import orjson
+from flask import Request
+from marshmallow import Schema
+from werkzeug.datastructures import MultiDict
+
+from app.answers import write
+from app.auth import caller
+from app.blueprint import Blueprint as NativeBlueprint
+from app.bodies import Parser
+from app.operations import awaited
+from app.state import state
+from app.waiting import preferred_wait
+from contract.operation import Operation, OperationKind
+from contract.session import Session
+from schemas.problems import refusal
+from schemas.together.pages import SomeOf
+from store.errors import NotFoundError
+
+PREFIX = "/together/v1/rl"
+SESSIONS = f"{PREFIX}/training-sessions"
+# What stays in an answer whose result is fetched apart.
+SMALL = ("loss", "metrics")
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def own_session(session_id: str) -> Session:
+    """A session of the caller's, made through this door. Raises NotFoundError, for any other as for none."""
+    session = state().store.sessions.get(session_id, caller())
+    if session.spec.resources_id is None:
+        raise NotFoundError("no such training session")
+    return session
+
+
+class PayloadParser(Parser):
+    """Takes a large body from where it was uploaded."""
+
+    def load_json(self, req: Request, schema: Schema) -> Any:
+        body = super().load_json(req, schema)
+        if "payload_id" not in schema.fields or not isinstance(body, dict) or body.get("payload_id") is None:
+            return body
+        payload_id = body.pop("payload_id")
+        assert req.view_args is not None
+        session = own_session(req.view_args["session_id"])
+        payload = state().store.uploads.get(session.id, str(payload_id))
+        try:
+            uploaded = orjson.loads(payload)
+        except orjson.JSONDecodeError as error:
+            raise refusal("payload_id", f"what was uploaded is not JSON: {error}") from error
+        if not isinstance(uploaded, dict):
+            raise refusal("payload_id", "what was uploaded is not a JSON object")
+        return {**body, **uploaded}
+
+    def load_querystring(self, req: Request, schema: Schema) -> Any:
+        """Lists may be repeated parameters, as generated clients send them, or one with commas."""
+        lists = {name for name, field in schema.fields.items() if isinstance(field, SomeOf)}
+        joined = {name: ",".join(req.args.getlist(name)) for name in lists & req.args.keys()}
+        once = MultiDict([(name, value) for name, value in req.args.items(multi=True) if name not in lists])
+        return {**self.query_once(once), **joined}
+
+
+class Blueprint(NativeBlueprint):
+    ARGUMENTS_PARSER = PayloadParser()
+
+
+def read(session_id: str, operation_id: str, kind: OperationKind, into: type[T]) -> tuple[Operation, T | None]:
+    """The operation, held until it has ended, as long as a client that only polls should wait, or as it prefers."""
+    own_session(session_id)
+    seconds, _ = preferred_wait(state().settings.polling_wait)
+    return awaited(session_id, operation_id, kind, into, seconds)
+
+
+def apart(session_id: str, operation_id: str, output: dict[str, Any]) -> dict[str, Any]:
+    """The output itself, or when it is large its small part, and where the rest was put."""
+    if len(encoded := write(output)) <= state().settings.inline_bytes:
+        return output
+    uploads = state().store.uploads
+    uploads.put(uploads.path(session_id, operation_id), encoded)
+    return {**{name: output[name] for name in SMALL if name in output}, "payload_id": operation_id}
+
+
+def is_mine(created_by: str | None) -> bool:
+    """Whether a list for this creator shows what the caller has made, which is all that it can show."""
+    return created_by in (None, "me", caller())

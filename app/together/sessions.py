@@ -1,0 +1,112 @@
+"""Sessions of the second door: created, read, changed, listed, stopped."""
+
+from typing import Any
+
+from app.auth import caller
+from app.checkpoint_of import checkpoint_of
+from app.idempotency import current_once
+from app.placement import find_model, place
+from app.state import state
+from app.together.blueprint import SESSIONS, Blueprint, is_mine, own_session
+from app.waiting import held, preferred_wait
+from contract.checkpoint import CheckpointKind
+from contract.model_resources import ModelResources
+from contract.session import Labels, Session
+from schemas.pages import EmptySchema
+from schemas.problems import refusal
+from schemas.together.labels import LabelsSchema, changed
+from schemas.together.pages import page
+from schemas.together.sessions import (
+    CreateSessionSchema,
+    ListSessionsSchema,
+    SessionListSchema,
+    SessionSchema,
+    session_spec,
+    session_view,
+)
+from store.errors import NotFoundError
+
+MOST_CHECKPOINTS = 100
+
+sessions = Blueprint("together_sessions", __name__, url_prefix=SESSIONS, description="One adapter over one base model.")
+
+
+@sessions.route("", methods=("POST",))
+@sessions.arguments(CreateSessionSchema)
+@sessions.response(200, SessionSchema)
+def create_session(body: dict[str, Any]) -> Any:
+    """Create a training session, attached to model resources"""
+    resources = _resources(body["model_resources_id"])
+    card, field = find_model(resources.spec.base_model), "resume_from_checkpoint_id"
+    checkpoint = checkpoint_of(body[field], field) if field in body else None
+    spec = session_spec(body, resources, card, state().settings.limits, checkpoint)
+    labels = changed(Labels(), body)
+    return _view(state().store.sessions.create(spec, place(card.name), current_once(), checkpoint, labels))
+
+
+@sessions.route("")
+@sessions.arguments(ListSessionsSchema, location="query")
+@sessions.response(200, SessionListSchema)
+def list_sessions(query: dict[str, Any]) -> Any:
+    """List training sessions, newest first"""
+    mine, statuses, attached_to = is_mine(query.get("created_by")), query["status"], query.get("model_resources_id")
+
+    def keep(session: Session) -> bool:
+        found = session.spec.resources_id
+        return mine and found is not None and attached_to in (None, found) and _is_among(session, statuses)
+
+    return page(state().store.sessions.newest(caller()), query, keep, _view)
+
+
+@sessions.route("/<id:session_id>")
+@sessions.doc(parameters=["Prefer"])
+@sessions.response(200, SessionSchema)
+def get_session(session_id: str) -> Any:
+    """Read a training session
+
+    The answer is held while it is being created or stopped.
+    """
+    own_session(session_id)
+    seconds, _ = preferred_wait(state().settings.polling_wait)
+    with held() as may_wait:
+        return _view(state().store.operations.settled(session_id, seconds if may_wait else 0.0))
+
+
+@sessions.route("/<id:session_id>", methods=("PATCH",))
+@sessions.arguments(LabelsSchema)
+@sessions.response(200, SessionSchema)
+def update_session(body: dict[str, Any], session_id: str) -> Any:
+    """Change what a training session is called"""
+    session = own_session(session_id)
+    return _view(state().store.sessions.relabel(session_id, changed(session.labels, body)))
+
+
+@sessions.route("/<id:session_id>/stop", methods=("POST",))
+@sessions.arguments(EmptySchema, required=False)
+@sessions.response(200, SessionSchema)
+def stop_session(_: dict[str, Any], session_id: str) -> Any:
+    """Stop a training session
+
+    The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
+    """
+    own_session(session_id)
+    return _view(state().store.sessions.stop(session_id))
+
+
+def _resources(resources_id: str) -> ModelResources:
+    try:
+        return state().store.model_resources.get(resources_id, caller())
+    except NotFoundError as error:
+        raise refusal("model_resources_id", "unknown model resources") from error
+
+
+def _is_among(session: Session, statuses: frozenset[Any] | None) -> bool:
+    return not statuses or session.status in statuses
+
+
+def _view(session: Session) -> Any:
+    store = state().store
+    training, inference = (
+        store.checkpoints.list(caller(), MOST_CHECKPOINTS, 0, session.id, kind) for kind in CheckpointKind
+    )
+    return session_view(session, store.operations.step_to_publish(session), training, inference)

@@ -1,0 +1,23 @@
+-- model resources, '' | 'force' | 'expire': they take no new sessions from now on. Without force only when none of their
+-- sessions is active; to expire only when nothing has used them for their timeout. Answers with the active sessions,
+-- which are then to be stopped one by one.
+local id, mode = unpack(ARGV)
+local record = redis.call('HMGET', keys.resources(id), 'status', 'created_at', 'timeout', 'kept_until')
+if not record[1] then return {'unknown'} end
+if record[1] ~= 'READY' then return {'stopped', {}} end
+local active, busy, used = {}, false, tonumber(record[2])
+for _, session in ipairs(redis.call('SMEMBERS', keys.resources_sessions(id))) do
+  local seen = redis.call('HMGET', keys.session(session), 'status', 'updated_at')
+  used = math.max(used, tonumber(seen[2] or 0))
+  if seen[1] and not has_ended(seen[1]) then active[#active + 1] = session end
+  if redis.call('ZCARD', keys.lane(session)) > 0 then busy = true end
+end
+local at = now()
+local expires_at = math.max(used + tonumber(record[3]), tonumber(record[4] or 0))
+if mode == 'expire' and (busy or expires_at > tonumber(at)) then return {'used'} end
+if mode == '' and #active > 0 then return {'active', #active} end
+redis.call('HSET', keys.resources(id), 'status', 'STOPPED', 'updated_at', at,
+  'final', mode == 'expire' and 'EXPIRED' or 'STOPPED')
+redis.call('ZREM', keys.resources_with('READY'), id)
+redis.call('ZADD', keys.resources_with('STOPPED'), at, id)
+return {'stopped', active}

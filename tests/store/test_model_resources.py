@@ -1,0 +1,113 @@
+"""Model resources in the store: what keeps them, what expires with them, what a dying process leaves."""
+
+import msgspec
+import pytest
+
+from contract.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
+from contract.operation import OperationKind
+from contract.session import Session, SessionStatus
+from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
+from store.errors import NotFoundError, ResourcesStoppedError
+from tests.store.conftest import SPEC, WORKER, Bench, with_settings
+
+TIMEOUT = 300
+
+
+def made(bench: Bench) -> ModelResources:
+    spec = ModelResourcesSpec(base_model="m", owner=SPEC.owner, inactive_timeout=TIMEOUT, generator_replicas=1)
+    return bench.store.model_resources.create(spec)
+
+
+def attached(bench: Bench, resources: ModelResources) -> Session:
+    spec = msgspec.structs.replace(SPEC, resources_id=resources.id, publishes=True)
+    session = bench.store.sessions.create(spec, WORKER)
+    bench.run(bench.outbox.take()[0])
+    return session
+
+
+def age(bench: Bench, seconds: float, *keys: str) -> None:
+    """Sets the times of records back."""
+    for key in keys:
+        for field in ("created_at", "updated_at"):
+            bench.redis.hincrbyfloat(f"celerity:{key}", field, -seconds)
+
+
+def statuses(bench: Bench, resources: ModelResources, session: Session) -> tuple[str, str]:
+    found = bench.store.model_resources.get(resources.id, SPEC.owner)
+    return found.status.value, bench.store.sessions.get(session.id).status.value
+
+
+def test_inactive_resources_expire_with_their_sessions(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    age(bench, TIMEOUT - 5, f"resources:{resources.id}", f"session:{session.id}")
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("READY", "RUNNING")
+    age(bench, 10, f"resources:{resources.id}", f"session:{session.id}")
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
+    bench.run(bench.outbox.take()[0])
+    assert bench.store.sessions.get(session.id).status is SessionStatus.EXPIRED
+
+
+def test_an_operation_and_an_extension_keep_them(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    operation = bench.store.operations.accept(session.id, OperationKind.WEIGHTS_SYNC, WeightsSyncRequest())
+    age(bench, 2 * TIMEOUT, f"resources:{resources.id}", f"session:{session.id}")
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("READY", "RUNNING")
+    bench.run(operation.id, WeightsSyncResult(step=4))
+    assert bench.store.sessions.get(session.id).published_step == 4
+    bench.store.model_resources.extend(resources.id, 60)
+    age(bench, 2 * TIMEOUT, f"resources:{resources.id}", f"session:{session.id}")
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("READY", "RUNNING")
+
+
+def test_stopped_resources_take_no_session_and_stop_only_once(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    with pytest.raises(ResourcesStoppedError, match="1 sessions are active"):
+        bench.store.model_resources.stop(resources.id, force=False)
+    bench.store.model_resources.stop(resources.id, force=True)
+    assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
+    with pytest.raises(ResourcesStoppedError):
+        bench.store.model_resources.stop(resources.id, force=True)
+    with pytest.raises(ResourcesStoppedError):
+        bench.store.sessions.create(msgspec.structs.replace(SPEC, resources_id=resources.id), WORKER)
+    with pytest.raises(ResourcesStoppedError):
+        bench.store.model_resources.extend(resources.id, 60)
+
+
+def test_sessions_that_a_dying_process_left_are_stopped_by_the_next_sweep(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    assert bench.store._redis is bench.redis
+    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force")
+    assert statuses(bench, resources, session) == ("STOPPED", "RUNNING")
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
+
+
+def test_they_go_when_the_last_of_their_sessions_has_gone(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    bench.store.model_resources.stop(resources.id, force=True)
+    bench.run(bench.outbox.take()[0])
+    later = with_settings(bench, session_retention=0.0)
+    later.model_resources.sweep()
+    assert bench.store.model_resources.get(resources.id, SPEC.owner).status is ModelResourcesStatus.STOPPED
+    assert bench.store.sessions.remove(session.id, 1.0)
+    later.model_resources.sweep()
+    with pytest.raises(NotFoundError):
+        bench.store.model_resources.get(resources.id, SPEC.owner)
+    assert list(bench.store.model_resources.newest(SPEC.owner)) == []
+
+
+def test_a_weights_sync_to_come_is_foretold(bench: Bench) -> None:
+    session = attached(bench, made(bench))
+    assert bench.store.operations.step_to_publish(session) is None
+    for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC, OperationKind.OPTIM_STEP):
+        bench.store.operations.accept(session.id, kind, WeightsSyncRequest())
+    assert bench.store.operations.step_to_publish(session) == 1

@@ -1,0 +1,130 @@
+"""Tinker scripts through the SDK's bridge, with genuine tinker types: supervised, reinforcement, custom losses."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import together.post_training.tinker as tinker
+import torch
+
+from stack.stack import Stack
+
+SEQUENCE = [1, 4, 9, 16, 25, 36]
+STEP = tinker.AdamParams(learning_rate=1e-2)
+
+
+@pytest.fixture
+def service(door: str) -> tinker.ServiceClient:
+    return tinker.ServiceClient(base_url=door, api_key="any")
+
+
+@pytest.fixture
+def training(service: tinker.ServiceClient) -> Iterator[tinker.TrainingClient]:
+    with service.create_lora_training_client("tiny", rank=4, seed=1, train_unembed=False) as client:
+        yield client
+
+
+def datum(sequence: list[int], **inputs: Any) -> Any:
+    return tinker.Datum(
+        model_input=tinker.ModelInput.from_ints(sequence[:-1]),
+        loss_fn_inputs={"target_tokens": sequence[1:], **inputs},
+    )
+
+
+def supervised_steps(client: tinker.TrainingClient, steps: int) -> list[float]:
+    """As a supervised loop does it: both futures are submitted, then collected."""
+    losses = []
+    for _ in range(steps):
+        forward = client.forward_backward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy")
+        step = client.optim_step(STEP)
+        losses.append(forward.result().metrics["loss:sum"])
+        step.result()
+    return losses
+
+
+def scored_loss(client: tinker.TrainingClient) -> float:
+    """Without dropout, which training has."""
+    output = client.forward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy").result()
+    return float(output.metrics["loss:sum"])
+
+
+def test_a_supervised_loop_learns_saves_and_resumes(
+    service: tinker.ServiceClient, training: tinker.TrainingClient
+) -> None:
+    losses = supervised_steps(training, 4)
+    assert losses == sorted(losses, reverse=True)
+    path = training.save_state("step-4").result().path
+    assert training.save_weights_for_sampler("final").result().path != path
+    reached = scored_loss(training)
+    for resume in (
+        service.create_training_client_from_state_with_optimizer,
+        service.create_training_client_from_state,
+    ):
+        with resume(path) as resumed:
+            assert scored_loss(resumed) == reached
+            supervised_steps(resumed, 1)
+            assert scored_loss(resumed) != reached
+
+
+def test_a_reinforcement_loop_makes_the_rewarded_token_likelier(training: tinker.TrainingClient) -> None:
+    prompt, rewards = [3, 1, 4], []
+    for iteration in range(4):
+        sampler = training.save_weights_and_get_sampling_client()
+        params = tinker.SamplingParams(max_tokens=4, temperature=1.0, seed=iteration)
+        sequences = sampler.sample(tinker.ModelInput.from_ints(prompt), 16, params).result().sequences
+        scores = [sum(token < 128 for token in each.tokens) / len(each.tokens) for each in sequences]
+        rewards.append(sum(scores) / len(scores))
+        batch = []
+        for each, score in zip(sequences, scores, strict=True):
+            before, count = len(prompt) - 1, len(each.tokens)
+            batch.append(
+                datum(
+                    [*prompt, *each.tokens],
+                    logprobs=[0.0] * before + list(each.logprobs or []),
+                    advantages=[0.0] * before + [score - rewards[-1]] * count,
+                )
+            )
+        training.forward_backward(batch, "importance_sampling").result()
+        training.optim_step(tinker.AdamParams(learning_rate=3e-2)).result()
+    assert rewards[-1] > rewards[0]
+
+
+def test_a_custom_loss_is_the_built_in_one_when_it_says_the_same(training: tinker.TrainingClient) -> None:
+    def negative_logprobs(_: list[Any], logprobs: list[torch.Tensor]) -> tuple[torch.Tensor, dict[str, float]]:
+        loss = -logprobs[0].sum()
+        return loss, {"own": float(loss.detach())}
+
+    output = training.forward_backward_custom([datum(SEQUENCE)], negative_logprobs).result()
+    before = scored_loss(training)
+    assert output.metrics["own"] == pytest.approx(before, rel=1e-6)
+    training.optim_step(STEP).result()
+    assert scored_loss(training) < before
+
+
+def test_prompts_are_scored_as_tinker_does(training: tinker.TrainingClient) -> None:
+    sampler = training.save_weights_and_get_sampling_client()
+    logprobs = sampler.compute_logprobs(tinker.ModelInput.from_ints(SEQUENCE)).result()
+    forward = training.forward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy").result()
+    assert logprobs[0] is None
+    assert logprobs[1:] == pytest.approx(forward.loss_fn_outputs[0]["logprobs"].tolist(), rel=1e-4)
+
+
+async def _async_round(door: str) -> float:
+    service = tinker.ServiceClient(base_url=door, api_key="any")
+    async with await service.create_lora_training_client_async("tiny", rank=2, train_unembed=False) as client:
+        forward = await client.forward_backward_async([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy")
+        step = await client.optim_step_async(STEP)
+        await step
+        sampler = await client.save_weights_and_get_sampling_client_async()
+        sampled = await sampler.sample_async(
+            tinker.ModelInput.from_ints([1, 2]), 2, tinker.SamplingParams(max_tokens=2, stop=["zzz"])
+        )
+        assert len(sampled.sequences) == 2
+        return float((await forward).metrics["loss:sum"])
+
+
+def test_the_async_twins_do_the_same(stack: Stack, door: str) -> None:
+    import asyncio
+
+    assert stack
+    assert asyncio.run(_async_round(door)) > 0

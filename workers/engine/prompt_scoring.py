@@ -1,0 +1,72 @@
+"""What a model thinks of prompts: the logprobs of their own tokens, and the likeliest ones in their places."""
+
+from collections import deque
+from concurrent.futures import Future
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contract.sample import SampleRequest, ScoredPrompt
+from workers.engine.adapter import Adapter
+from workers.engine.base_model import BaseModel
+from workers.engine.lora import Route
+from workers.engine.published import Published
+
+# Logits held at once, in elements.
+CHUNK_ELEMENTS = 1 << 24
+
+
+class PromptScoring:
+    """One prompt at a time, its logits in chunks; reads weights only."""
+
+    def __init__(
+        self,
+        session_id: str,
+        request: SampleRequest,
+        adapter: Adapter | Published,
+        base: BaseModel,
+        future: "Future[tuple[ScoredPrompt, ...]]",
+    ) -> None:
+        for prompt in request.prompts:
+            base.check_tokens(prompt, "a prompt")
+        self.session_id, self.future = session_id, future
+        self._adapter, self._base = adapter, base
+        self._top = request.topk_prompt_logprobs
+        self._left = deque(request.prompts)
+        self._scored: list[ScoredPrompt] = []
+
+    @property
+    def has_begun(self) -> bool:
+        return bool(self._scored)
+
+    def advance(self) -> bool:
+        """One prompt; whether there are more."""
+        self._scored.append(self._score(self._left.popleft()))
+        if self._left:
+            return True
+        self.future.set_result(tuple(self._scored))
+        return False
+
+    def fail(self, error: Exception) -> None:
+        self.future.set_exception(error)
+
+    @torch.inference_mode()
+    def _score(self, prompt: np.ndarray) -> ScoredPrompt:
+        tokens_T = torch.from_numpy(prompt.astype(np.int64)).to(self._base.device)
+        hidden_TD = self._base.hidden(tokens_T[None], [Route(self._adapter)])[0]
+        rows = max(1, CHUNK_ELEMENTS // self._base.vocab_size)
+        parts = [
+            self._score_rows(hidden_TD[start : start + rows], tokens_T[start + 1 : start + 1 + rows])
+            for start in range(0, len(tokens_T) - 1, rows)
+        ]
+        logprobs, top_tokens, top_logprobs = (
+            np.concatenate([empty, *(part[place].flatten().cpu().numpy() for part in parts)]).astype(empty.dtype)
+            for place, empty in enumerate((np.zeros(1, np.float32), np.zeros(0, np.int32), np.zeros(0, np.float32)))
+        )
+        return ScoredPrompt(logprobs=logprobs, top=self._top, top_tokens=top_tokens, top_logprobs=top_logprobs)
+
+    def _score_rows(self, hidden_CD: Tensor, next_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        logprobs_CV = self._base.logits(hidden_CD[: len(next_C)]).float().log_softmax(-1)
+        values_CK, tokens_CK = logprobs_CV.topk(min(self._top, self._base.vocab_size))
+        return logprobs_CV.gather(1, next_C[:, None])[:, 0], tokens_CK, values_CK
