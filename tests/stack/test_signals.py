@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -24,7 +25,10 @@ except StopRequested as request:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_asks_and_the_second_does_not_wait(number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", PROGRAM], cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", PROGRAM]
+    # The tests themselves may run under nohup.
+    listening = partial(signal.signal, signal.SIGHUP, signal.SIG_DFL)
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, preexec_fn=listening) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "up\n"
         process.send_signal(number)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import linear
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from workers.engine.attention_masks import AttentionMasks
 from workers.engine.failures import invalid_input
+from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kv_cache import KvCache
 from workers.engine.lora import Route, Routing, attach
 
@@ -29,16 +29,16 @@ class BaseModel:
 
     def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
         self.device = device
-        self._model = _load(directory, device, dtype)
-        self._layers: nn.Module = self._model.base_model
+        model = _load(directory, device, dtype)
+        self._layers: nn.Module = model.base_model
         self._routing = Routing()
-        self._masks = AttentionMasks(self._model.config)
-        self.shapes = attach(self._model, self._routing)
-        self.head_VD = _plain_head(self._model)
-        self.vocab_size = self.head_VD.shape[0]
+        self._masks = AttentionMasks(model.config)
+        self.shapes = attach(model, self._routing)
+        self.head = FrozenLinear(_plain_head(model))
+        self.vocab_size = self.head.outputs
         self.tokenizer = _tokenizer(directory)
-        self.end_tokens = _end_tokens(directory, self._model.config, self.tokenizer)
-        self.kv_bytes_per_token = self._check()
+        self.end_tokens = _end_tokens(directory, model.config, self.tokenizer)
+        self.kv_bytes_per_token = self._check(model)
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
         """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""
@@ -74,16 +74,17 @@ class BaseModel:
         return hidden_BQD
 
     def logits(self, hidden_BD: Tensor) -> Tensor:
-        """Raw logits [B, V] in the model's dtype."""
-        return linear(hidden_BD, self.head_VD)
+        """Raw logits [..., V] in the model's dtype."""
+        logits_BV: Tensor = self.head(hidden_BD)
+        return logits_BV
 
     @torch.no_grad()
-    def _check(self) -> int:
+    def _check(self, model: Any) -> int:
         """Compares our head and our cache with the model's own forward pass; bytes per cached token."""
         tokens_BT = (torch.arange(24, device=self.device) * 7 % self.vocab_size).view(2, 12)
-        theirs_BTV = self._model(input_ids=tokens_BT, use_cache=False).logits
+        theirs_BTV = model(input_ids=tokens_BT, use_cache=False).logits
         hidden_BTD = self.hidden(tokens_BT, [])
-        _refuse_unless_close(linear(hidden_BTD, self.head_VD), theirs_BTV, NO_PLAIN_HEAD)
+        _refuse_unless_close(self.logits(hidden_BTD), theirs_BTV, NO_PLAIN_HEAD)
         cache, positions_BT = KvCache(), torch.arange(12, device=self.device).expand(2, -1)
         parts = [slice(0, 5), slice(5, 11), slice(11, 12)]
         ours = [self.extend(tokens_BT[:, p], positions_BT[:, p], cache, 0, p.stop, []) for p in parts]

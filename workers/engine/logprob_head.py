@@ -4,51 +4,53 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear, log_softmax
+from torch.nn.functional import log_softmax
+
+from workers.engine.frozen_linear import FrozenLinear
 
 # Logits held at once, in elements: 64 MiB in fp32.
 CHUNK_ELEMENTS = 1 << 24
 
 
-def target_logprobs(hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+def target_logprobs(hidden_ND: Tensor, head: FrozenLinear, targets_N: Tensor) -> tuple[Tensor, Tensor]:
     """fp32 logprobs of `targets_N` and entropies (nats), both [N], of softmax(hidden W^T).
 
     Log-softmax is taken in fp32 of the raw logits over the whole vocabulary. Only the logprobs are
     differentiable, and only by `hidden_ND`: the head is frozen.
     """
-    logprobs_N, entropies_N = _TargetLogprobs.apply(hidden_ND, weight_VD, targets_N)
+    logprobs_N, entropies_N = _TargetLogprobs.apply(hidden_ND, head, targets_N)
     return logprobs_N, entropies_N
 
 
 class _TargetLogprobs(torch.autograd.Function):
+    """What a token's logprob owes to its hidden state does not depend on the loss: it is found while the logits are at
+    hand, so that they need not be computed again in backward. It takes as much memory as `hidden_ND`."""
+
     @staticmethod
-    def forward(ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(hidden_ND, weight_VD, targets_N)
+    def forward(ctx: Any, hidden_ND: Tensor, head: FrozenLinear, targets_N: Tensor) -> tuple[Tensor, Tensor]:
         logprobs_N = hidden_ND.new_empty(len(targets_N), dtype=torch.float32)
         entropies_N = torch.empty_like(logprobs_N)
-        for part in _chunks(len(targets_N), weight_VD.shape[0]):
-            logprobs_CV = _log_softmax(hidden_ND[part], weight_VD)
-            logprobs_N[part] = logprobs_CV.gather(1, targets_N[part, None])[:, 0]
+        slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
+        for part in _chunks(len(targets_N), head.outputs):
+            targets_C1 = targets_N[part, None]
+            logprobs_CV = log_softmax(head.product(hidden_ND[part]).float(), dim=-1)
+            logprobs_N[part] = logprobs_CV.gather(1, targets_C1)[:, 0]
+            probabilities_CV = logprobs_CV.exp_()
             # A token of probability 0 adds nothing, though its logprob may be -inf.
-            entropies_N[part] = torch.special.entr(logprobs_CV.exp()).sum(1)
+            entropies_N[part] = torch.special.entr(probabilities_CV).sum(1)
+            if slopes_ND is not None:
+                # d logprob / d logits = onehot(target) - softmax(logits)
+                slope_CV = probabilities_CV.neg_()
+                slope_CV.scatter_add_(1, targets_C1, torch.ones_like(slope_CV[:, :1]))
+                slopes_ND[part] = head.backward_product(slope_CV.to(hidden_ND.dtype))
+        ctx.slopes_ND = slopes_ND
         ctx.mark_non_differentiable(entropies_N)
         return logprobs_N, entropies_N
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        hidden_ND, weight_VD, targets_N = ctx.saved_tensors
-        grad_hidden_ND = torch.empty_like(hidden_ND)
-        for part in _chunks(len(targets_N), weight_VD.shape[0]):
-            # d logprob / d logits = onehot(target) - softmax(logits)
-            grad_CV = _log_softmax(hidden_ND[part], weight_VD).exp_().neg_()
-            grad_CV.scatter_add_(1, targets_N[part, None], torch.ones_like(grad_CV[:, :1]))
-            grad_CV *= grads[0][part, None]
-            grad_hidden_ND[part] = grad_CV.to(weight_VD.dtype) @ weight_VD
-        return grad_hidden_ND, None, None
-
-
-def _log_softmax(hidden_CD: Tensor, weight_VD: Tensor) -> Tensor:
-    return log_softmax(linear(hidden_CD, weight_VD).float(), dim=-1)
+        slopes_ND = ctx.slopes_ND
+        return (slopes_ND * grads[0][:, None]).to(slopes_ND.dtype), None, None
 
 
 def _chunks(count: int, vocabulary: int) -> list[slice]:

@@ -11,6 +11,7 @@ from torch.nn.functional import linear
 
 from workers.engine.adapter import Adapter, Shape
 from workers.engine.dropout import Dropout
+from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.published import Published
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -52,7 +53,7 @@ class Routing:
 class LoraLinear(nn.Module):
     """y = W x + scale * B A x. The sum is taken in fp32 and rounded once to the base model's dtype."""
 
-    def __init__(self, base: nn.Linear, layer: int, routing: Routing) -> None:
+    def __init__(self, base: FrozenLinear, layer: int, routing: Routing) -> None:
         super().__init__()
         self.base = base
         self.layer = layer
@@ -127,5 +128,5 @@ def attach(model: nn.Module, routing: Routing) -> list[Shape]:
     if not found:
         raise ValueError(f"the model has no linear layer named {', '.join(TARGETS)}; adapters need one")
     for layer, (_, parent, name, child) in enumerate(found):
-        setattr(parent, name, LoraLinear(child, layer, routing))
+        setattr(parent, name, LoraLinear(FrozenLinear(child.weight, child.bias), layer, routing))
     return [Shape(f"{path}.{name}", child.in_features, child.out_features) for path, _, name, child in found]

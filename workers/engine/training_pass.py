@@ -70,7 +70,7 @@ class TrainingPass:
         with torch.set_grad_enabled(not self._request.forward_only):
             hidden_BTD = self._base.hidden(batch.tokens_BT, [Route(self._adapter, dropout=self._dropout(batch))])
             hidden_ND = hidden_BTD[batch.rows_N, batch.columns_N]
-            logprobs_N, entropies_N = target_logprobs(hidden_ND, self._base.head_VD, self._targets_T[batch.index_N])
+            logprobs_N, entropies_N = target_logprobs(hidden_ND, self._base.head, self._targets_T[batch.index_N])
         self._logprobs_T[batch.index_N] = logprobs_N.detach()
         self._entropies_T[batch.index_N] = entropies_N
         if not self._request.forward_only:

@@ -1,0 +1,47 @@
+import pytest
+import torch
+
+from workers.engine.frozen_linear import FrozenLinear
+
+DTYPES = [torch.float32, torch.bfloat16]
+# The third is one for which oneDNN sums a single row in another order.
+SHAPES = [(96, 64), (3072, 576), (576, 1536)]
+
+
+def layer_of(outputs: int, inputs: int, dtype: torch.dtype, bias: bool = False) -> tuple[FrozenLinear, torch.Tensor]:
+    torch.manual_seed(0)
+    weight_OI = torch.randn(outputs, inputs).to(dtype)
+    return FrozenLinear(weight_OI, torch.randn(outputs).to(dtype) if bias else None), weight_OI
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_row_is_the_same_to_the_bit_in_any_batch(shape: tuple[int, int], dtype: torch.dtype) -> None:
+    layer, _ = layer_of(*shape, dtype)
+    x_MI = torch.randn(130, shape[1]).to(dtype)
+    whole_MO = layer(x_MI)
+    for rows in (1, 2, 3, 7, 16, 33, 64, 129):
+        assert torch.equal(layer(x_MI[:rows]), whole_MO[:rows]), rows
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("bias", [False, True])
+def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, bias: bool) -> None:
+    layer, weight_OI = layer_of(96, 64, dtype, bias)
+    x = torch.randn(2, 5, 64).to(dtype).requires_grad_()
+    plain = x.detach().double().requires_grad_()
+    expected = plain @ weight_OI.double().T
+    if layer._bias_O is not None:
+        expected = expected + layer._bias_O.double()
+    upstream = torch.randn(2, 5, 96).to(dtype)
+    y = layer(x)
+    (gradient,) = torch.autograd.grad(y, x, upstream)
+    (slope,) = torch.autograd.grad(expected, plain, upstream.double())
+    rtol, atol = (1e-5, 1e-4) if dtype is torch.float32 else (1e-2, 0.1)
+    torch.testing.assert_close(y.double(), expected.detach(), rtol=rtol, atol=atol)
+    torch.testing.assert_close(gradient.double(), slope, rtol=rtol, atol=atol)
+
+
+def test_no_rows_is_no_rows() -> None:
+    layer, _ = layer_of(96, 64, torch.float32)
+    assert layer(torch.zeros(0, 64)).shape == (0, 96)
