@@ -36,13 +36,20 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     reserved_bytes: int
 
 
+class Held(msgspec.Struct, frozen=True):
+    """A session that a worker holds; `epoch` counts the workers that have."""
+
+    session_id: str
+    epoch: int
+
+
 class Worker(msgspec.Struct, frozen=True, kw_only=True):
-    """A live worker. `heartbeat_at` is in Unix seconds by the store's clock."""
+    """A worker as the store knows it. `heartbeat_age` is in seconds."""
 
     id: str
     announcement: Announcement
     session_count: int
-    heartbeat_at: float
+    heartbeat_age: float
 
     @property
     def models(self) -> tuple[ModelCard, ...]:
@@ -73,8 +80,13 @@ class Workers:
 
     def live(self) -> list[Worker]:
         """Those whose last heartbeat is younger than the heartbeat timeout."""
-        redis = self._context.redis
-        beats = redis.zrangebyscore(keys.WORKERS, self._oldest_live_beat(), "+inf", withscores=True)
+        timeout = self._context.settings.heartbeat_timeout
+        return [worker for worker in self.known() if worker.heartbeat_age <= timeout]
+
+    def known(self) -> list[Worker]:
+        """Those that have not said that they leave, the one that beat last at the end."""
+        redis, now = self._context.redis, self._context.now()
+        beats = redis.zrangebyscore(keys.WORKERS, f"({LEFT}", "+inf", withscores=True)
         with redis.pipeline(transaction=False) as pipeline:
             for worker_id, _ in beats:
                 pipeline.get(keys.worker(worker_id.decode()))
@@ -85,7 +97,7 @@ class Workers:
                 id=worker_id.decode(),
                 announcement=decode(announcement, Announcement),
                 session_count=session_count,
-                heartbeat_at=beat,
+                heartbeat_age=max(0.0, now - beat),
             )
             for (worker_id, beat), announcement, session_count in zip(beats, values[::2], values[1::2], strict=True)
             if announcement is not None
@@ -137,6 +149,15 @@ class Workers:
             for worker_id, spec in pipeline.execute():
                 promised[worker_id.decode()] += decode(spec, SessionSpec).adapter_bytes
         return promised
+
+    def held(self, worker_id: str, owner: str) -> list[Held]:
+        """The owner's sessions among those that the worker holds, by id."""
+        ids = sorted(self.sessions(worker_id))
+        with self._context.redis.pipeline(transaction=False) as pipeline:
+            for session_id in ids:
+                pipeline.hmget(keys.session(session_id), "owner", "epoch")
+            rows = pipeline.execute()
+        return [Held(id, int(epoch)) for id, (whose, epoch) in zip(ids, rows, strict=True) if whose == owner.encode()]
 
     def sessions(self, worker_id: str) -> set[str]:
         """The sessions that the worker holds."""
