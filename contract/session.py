@@ -8,6 +8,10 @@ from contract.api_key import ANONYMOUS
 from contract.model import ModelCard
 from contract.optim_step import Muon
 
+# fp32: a weight, its gradient and the optimizer's two moments; and where samples use published weights, those too.
+BYTES_PER_WEIGHT = 16
+PUBLISHED_BYTES = 4
+
 
 class SessionStatus(StrEnum):
     """CREATING -> RUNNING -> STOPPING -> STOPPED, or EXPIRED with its model resources; or ERROR with a reason."""
@@ -48,6 +52,12 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     publishes: bool = False
     has_generator: bool = True
     muon: Muon | None = None
+
+    @property
+    def adapter_bytes(self) -> int:
+        """Memory that the adapter takes, with its gradients and optimizer state; 0 where its model does not say."""
+        each = BYTES_PER_WEIGHT + (PUBLISHED_BYTES if self.publishes else 0)
+        return each * self.lora.rank * self.base_model.adapter_width
 
 
 class Labels(msgspec.Struct, frozen=True):

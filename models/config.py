@@ -1,4 +1,4 @@
-"""A model directory's config.json, read for the two numbers that requests are checked against."""
+"""A model directory's config.json, read for the numbers that requests are checked and placed by."""
 
 import json
 from collections.abc import Mapping
@@ -9,6 +9,7 @@ from contract.model import ModelCard
 
 # What the model families call their context length.
 CONTEXT_LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
+SIZE_KEYS = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
 
 
 def read_card(name: str, config: Path, *, has_tokenizer: bool) -> ModelCard:
@@ -23,7 +24,20 @@ def read_card(name: str, config: Path, *, has_tokenizer: bool) -> ModelCard:
         vocab_size=_positive(fields, "vocab_size"),
         context_length=_positive(fields, *CONTEXT_LENGTH_KEYS),
         has_tokenizer=has_tokenizer,
+        adapter_width=_adapter_width(fields),
     )
+
+
+def _adapter_width(fields: Mapping[str, Any]) -> int:
+    """Inputs and outputs of all layers that are adapted, taken together: q, k, v, o, gate, up and down projections of a
+    dense decoder. 0 when the sizes are not stated."""
+    try:
+        layers, hidden, inner, heads = (_positive(fields, key) for key in SIZE_KEYS)
+    except ValueError:
+        return 0
+    head = _stated(fields, "head_dim") or hidden // heads
+    queries, keys = heads * head, (_stated(fields, "num_key_value_heads") or heads) * head
+    return layers * (2 * (hidden + queries) + 2 * (hidden + keys) + 3 * (hidden + inner))
 
 
 def _read_object(path: Path) -> Mapping[str, Any]:
@@ -37,11 +51,18 @@ def _read_object(path: Path) -> Mapping[str, Any]:
 
 
 def _positive(fields: Mapping[str, Any], *keys: str) -> int:
-    """The first of `keys` that is stated, at the top or in the text part of a multimodal model."""
+    value = _stated(fields, *keys)
+    if value is None:
+        raise ValueError(f"config.json states no positive {' or '.join(keys)}")
+    return value
+
+
+def _stated(fields: Mapping[str, Any], *keys: str) -> int | None:
+    """The first of `keys` that is a positive number, at the top or in the text part of a multimodal model."""
     text = fields.get("text_config")
     for part in (fields, text if isinstance(text, dict) else {}):
         for key in keys:
             value = part.get(key)
             if isinstance(value, int) and not isinstance(value, bool) and value > 0:
                 return value
-    raise ValueError(f"config.json states no positive {' or '.join(keys)}")
+    return None

@@ -55,7 +55,7 @@ class Janitor:
             self._workers.forget(worker_id)
 
     def _move(self, session: Session, lost: str) -> None:
-        new = self._workers.adopter(session.spec.base_model.name)
+        new = self._workers.adopter(session.spec)
         if new and self._sessions.move(session.id, lost, new):
             log.warning("session %s moved from worker %s, which is gone, to %s", session.id, lost, new)
 

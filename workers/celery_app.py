@@ -25,10 +25,11 @@ app.conf.update(
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # A connection that is open but carries nothing any more is given up after one to two health checks.
+    # A connection that is open but carries nothing any more is given up after one to two health checks, which wait
+    # for their turn behind other commands: so those must not wait long.
     broker_transport_options={
         "socket_connect_timeout": 2,
-        "socket_timeout": 60,
+        "socket_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
     },

@@ -2,9 +2,11 @@
 
 import logging
 import threading
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Iterator
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from hashlib import blake2b
 
 from contract.codec import decode
@@ -15,79 +17,152 @@ from models.catalog import Catalog
 from store.claims import Claim
 from store.snapshots import Replayed
 from store.store import Store
+from store.workers import needed
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
 from workers.patience import persist
 
 log = logging.getLogger(__name__)
 
+ROOM_PAUSE = 0.05
+
+
+@dataclass
+class Resident:
+    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, and how
+    many operations use it just now."""
+
+    size: int
+    epoch: int | None = None
+    users: int = 0
+
 
 class Residency:
     """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
-    has held the session, what is here is old."""
+    has held the session, what is here is old.
 
-    def __init__(self, store: Store, engine: Engine, catalog: Catalog, most: int) -> None:
-        """`most` adapters stay in memory; beyond that, those that nothing has used for longest are parked."""
+    Whoever needs an adapter passes the door, where one that needs room waits for it, and all others behind it: so a
+    large one is not kept waiting by the small ones that are busy for ever.
+    """
+
+    def __init__(
+        self, store: Store, engine: Engine, catalog: Catalog, most: int, reserved_bytes: int,
+        free_bytes: Callable[[], int],
+    ) -> None:  # fmt: skip
+        """`most` adapters stay in memory, and no more than leave `reserved_bytes` of it free; beyond that, those that
+        nothing has used for longest are parked. `free_bytes` measures."""
         self._store, self._engine, self._catalog, self._most = store, engine, catalog, most
-        self._epochs: OrderedDict[str, int] = OrderedDict()
+        self._reserved_bytes, self._free_bytes = reserved_bytes, free_bytes
+        self._residents: OrderedDict[str, Resident] = OrderedDict()
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
-        self._users: Counter[str] = Counter()
+        self._door = threading.Lock()
 
     @property
     def count(self) -> int:
         """Adapters in memory."""
-        return len(self._epochs)
+        return len(self._residents)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the adapters in memory, by count."""
+        return sum(resident.size for resident in list(self._residents.values()))
 
     @contextmanager
     def hold(self, claim: Claim) -> Iterator[None]:
         """Brings the claimed operation's session into memory, as it was before that operation, and keeps it there.
 
-        Raises OperationFailedError when its base model cannot be loaded.
+        Raises OperationFailedError when its base model cannot be loaded, or its adapter does not fit.
         """
         with self._locks[claim.session_id]:
-            if self._epochs.get(claim.session_id) != claim.epoch:
-                self._restore(claim)
-            self._epochs[claim.session_id] = claim.epoch
-            self._epochs.move_to_end(claim.session_id)
-            self._users[claim.session_id] += 1
+            with self._door:
+                resident = self._residents.get(claim.session_id)
+            if resident is None or resident.epoch != claim.epoch:
+                resident = self._restore(claim)
+            self._residents.move_to_end(claim.session_id)
+            resident.users += 1
         self._park_surplus()
         try:
             yield
         finally:
             with self._locks[claim.session_id]:
-                self._users[claim.session_id] -= 1
+                resident.users -= 1
 
     def release(self, session_id: str) -> None:
         """Frees the session's adapter; releasing it twice is releasing it once."""
         with self._locks[session_id]:
-            self._engine.drop_adapter(session_id).result()
-            self._epochs.pop(session_id, None)
+            self._drop(session_id)
 
     def release_all_but(self, held: set[str]) -> None:
         """Frees the adapters of sessions that are not this worker's any more."""
-        for session_id in set(self._epochs) - held:
+        for session_id in set(self._residents) - held:
             self.release(session_id)
 
-    def _park_surplus(self) -> None:
-        """A parked session needs nothing but to leave: its next operation restores it like any other."""
-        for session_id in list(self._epochs)[: max(0, len(self._epochs) - self._most)]:
-            with self._locks[session_id]:
-                if not self._users[session_id] and session_id in self._epochs:
-                    del self._epochs[session_id]
-                    self._engine.drop_adapter(session_id).result()
-                    log.info("session %s parked", session_id)
+    def _drop(self, session_id: str) -> None:
+        self._engine.drop_adapter(session_id).result()
+        self._residents.pop(session_id, None)
 
-    def _restore(self, claim: Claim) -> None:
+    def _park_surplus(self) -> None:
+        for session_id in list(self._residents)[: max(0, len(self._residents) - self._most)]:
+            self._park(session_id)
+
+    def _park(self, session_id: str) -> int:
+        """The bytes that this frees: none when the session is in use. A parked session needs nothing but to leave:
+        its next operation restores it like any other."""
+        lock = self._locks[session_id]
+        if not lock.acquire(blocking=False):
+            return 0
+        try:
+            resident = self._residents.get(session_id)
+            if resident is None or resident.users:
+                return 0
+            self._drop(session_id)
+            log.info("session %s parked", session_id)
+            return resident.size
+        finally:
+            lock.release()
+
+    def _make_room(self, size: int) -> None:
+        """Parks what is idle, and waits for what is not, until an adapter of this size fits.
+
+        Raises OperationFailedError when it would not fit alone.
+        """
+        while not self._park_until_free(needed(size) + self._reserved_bytes) and self._residents:
+            time.sleep(ROOM_PAUSE)
+        free = self._free_bytes()
+        if not self._residents and free < needed(size):
+            raise OperationFailedError(
+                ErrorCode.RESOURCE_EXHAUSTED,
+                f"The adapter and the work on it take {needed(size)} bytes, and its worker has {free} free. "
+                "Ask for a smaller rank, or add a worker with more memory.",
+            )
+
+    def _park_until_free(self, wanted: int) -> bool:
+        """Whether so much is free. What is parked counts by its size: the allocator may keep it for the next one."""
+        free = self._free_bytes()
+        for session_id in list(self._residents):
+            if free >= wanted:
+                break
+            free += self._park(session_id)
+        return free >= wanted
+
+    def _restore(self, claim: Claim) -> Resident:
         snapshots, what = self._store.snapshots, f"restoring session {claim.session_id}"
         snapshot, replayed = persist(lambda: snapshots.load(claim.session_id), what)
         state = AdapterState.from_bytes(snapshot) if snapshot else None
         if state and not claim.spec.load_optimizer and persist(lambda: snapshots.is_checkpoint(claim.session_id), what):
             state = state.weights_only()
-        self._create(claim, state)
+        self._drop(claim.session_id)
+        resident = Resident(claim.spec.adapter_bytes)
+        with self._door:
+            self._make_room(resident.size)
+            self._create(claim, state)
+            self._residents[claim.session_id] = resident
         for operation in replayed:
             self._replay(claim, operation)
+        resident.epoch = claim.epoch
         if state or replayed:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(replayed))
+        return resident
 
     def _create(self, claim: Claim, state: AdapterState | None) -> None:
         name, spec = claim.spec.base_model.name, claim.spec

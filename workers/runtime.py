@@ -39,7 +39,10 @@ class Runtime:
         self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype)
         self.stranded = Stranded(self.store, self.worker_id)
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
-        self.residency = Residency(self.store, self.engine, self.catalog, settings.resident_sessions)
+        self.residency = Residency(
+            self.store, self.engine, self.catalog, settings.resident_sessions, settings.reserved_bytes,
+            self.engine.free_bytes,
+        )  # fmt: skip
 
     def start(self) -> None:
         """Waits for Redis. Raises ValueError when it may throw operations away."""
@@ -65,6 +68,7 @@ class Runtime:
             models=self.catalog.cards(),
             capacity=self.settings.max_worker_sessions,
             resident=self.residency.count,
+            resident_bytes=self.residency.size,
             free_bytes=self.engine.free_bytes(),
             reserved_bytes=self.settings.reserved_bytes,
         )

@@ -5,5 +5,6 @@ from app.routes.models import models
 from app.routes.operations import operations
 from app.routes.service import service
 from app.routes.sessions import sessions
+from app.routes.workers import workers
 
-blueprints = (sessions, operations, checkpoints, models, service)
+blueprints = (sessions, operations, checkpoints, models, workers, service)

@@ -27,10 +27,10 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
 
     Answers at once; operations are accepted from then on and run when the session is ready.
     """
-    worker_id = place(body["base_model"])
+    card = find_model(body["base_model"])
     checkpoint = checkpoint_of(body["checkpoint_id"], "checkpoint_id") if "checkpoint_id" in body else None
-    spec = session_spec(body, find_model(body["base_model"]), state().settings.limits, caller(), checkpoint)
-    session = state().store.sessions.create(spec, worker_id, current_once(), checkpoint)
+    spec = session_spec(body, card, state().settings.limits, caller(), checkpoint)
+    session = state().store.sessions.create(spec, place(spec), current_once(), checkpoint)
     log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id)
     return session_view(session)
 

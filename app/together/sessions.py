@@ -41,7 +41,7 @@ def create_session(body: dict[str, Any]) -> Any:
     checkpoint = checkpoint_of(body[field], field) if field in body else None
     spec = session_spec(body, resources, card, state().settings.limits, checkpoint)
     labels = changed(Labels(), body)
-    return _view(state().store.sessions.create(spec, place(card.name), current_once(), checkpoint, labels))
+    return _view(state().store.sessions.create(spec, place(spec), current_once(), checkpoint, labels))
 
 
 @sessions.route("")

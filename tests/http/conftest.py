@@ -19,7 +19,7 @@ from store import keys
 from store.store import Store, open_store
 from store.workers import Announcement
 
-CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32)
+CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32, adapter_width=1000)
 BARE = ModelCard(name="bare", vocab_size=16, context_length=8, has_tokenizer=False)
 WORKER = "worker-1"
 SESSIONS = "/v1/rl/training-sessions"
@@ -71,7 +71,7 @@ def settings(redis_url: str, tmp_path: Path) -> Settings:
     )
 
 
-def announcement(capacity: int) -> Announcement:
+def announcement(capacity: int = 100, free_bytes: int = 1 << 30) -> Announcement:
     return Announcement(
         host="host",
         pid=1,
@@ -79,7 +79,8 @@ def announcement(capacity: int) -> Announcement:
         models=(CARD, BARE),
         capacity=capacity,
         resident=0,
-        free_bytes=1 << 30,
+        resident_bytes=0,
+        free_bytes=free_bytes,
         reserved_bytes=0,
     )
 

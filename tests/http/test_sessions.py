@@ -96,3 +96,12 @@ def test_when_every_worker_is_full_a_new_session_is_to_be_tried_again(api: Api) 
     assert response.status_code == 429
     assert int(response.headers["Retry-After"]) >= 1
     assert "full" in response.json["message"]
+
+
+def test_a_rank_that_no_worker_has_memory_for_is_to_be_tried_again_and_a_smaller_one_is_not(api: Api) -> None:
+    api.store.workers.beat(WORKER, announcement(free_bytes=3 * 16 * 1000 * 100))
+    refused = api.create(lora_config={"rank": 101})
+    assert refused.status_code == 429
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert api.create(lora_config={"rank": 100}).status_code == 200
+    assert api.create(lora_config={"rank": 100}).status_code == 429, "the first one is still to be created"

@@ -152,3 +152,12 @@ def test_more_waiting_operations_than_a_key_may_have_are_refused(app: Flask, api
     carol.sample(one)
     carol.sample(two)
     refused(carol.client.post(f"{one}:optim-step", json={}), "2 operations of this API key")
+
+
+def test_of_anothers_sessions_on_a_worker_there_is_only_the_number(alice: Api, bob: Api) -> None:
+    session_id = alice.session().rpartition("/")[2]
+    (seen,), (by_bob,) = (tenant.client.get("/v1/workers").json for tenant in (alice, bob))
+    assert seen["sessions"] == [{"session_id": session_id, "epoch": 1}]
+    assert by_bob["sessions"] == []
+    assert seen["session_count"] == by_bob["session_count"] == 1
+    assert session_id not in str(by_bob)

@@ -23,7 +23,13 @@ WORKER = "worker-1"
 
 
 def announcement(**changes: int) -> Announcement:
-    sizes = {"capacity": 100, "resident": 0, "free_bytes": 1 << 30, "reserved_bytes": 1 << 20} | changes
+    sizes = {
+        "capacity": 100,
+        "resident": 0,
+        "resident_bytes": 0,
+        "free_bytes": 1 << 30,
+        "reserved_bytes": 1 << 20,
+    } | changes
     return Announcement(host="host", pid=1, device="cpu", models=(CARD,), **sizes)
 
 

@@ -2,15 +2,16 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
 from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import SessionStatus
+from contract.session import LoraConfig, SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
-from tests.store.conftest import SPEC, WORKER, Bench, announcement, with_settings
+from tests.store.conftest import CARD, SPEC, WORKER, Bench, announcement, with_settings
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -129,13 +130,13 @@ def test_an_idle_session_is_stopped_with_that_reason_and_a_busy_one_is_not(bench
 def test_a_new_session_goes_to_the_live_worker_with_most_room(bench: Bench) -> None:
     bench.running_session()
     bench.beat("worker-2")
-    assert bench.store.workers.place("org/tiny") == "worker-2"
+    assert bench.store.workers.place(SPEC) == "worker-2"
     bench.store.workers.beat("worker-2", announcement(capacity=50))
-    assert bench.store.workers.place("org/tiny") == WORKER
+    assert bench.store.workers.place(SPEC) == WORKER
     bench.redis.zadd("celerity:workers", {WORKER: 1.0})
-    assert bench.store.workers.place("org/tiny") == "worker-2"
+    assert bench.store.workers.place(SPEC) == "worker-2"
     bench.redis.zadd("celerity:workers", {"worker-2": 1.0})
-    assert bench.store.workers.place("org/tiny") is None
+    assert bench.store.workers.place(SPEC) is None
 
 
 @pytest.mark.parametrize("sizes", [{"capacity": 1}, {"free_bytes": 1000}], ids=["sessions", "memory"])
@@ -143,5 +144,21 @@ def test_a_full_worker_takes_no_new_session(bench: Bench, sizes: dict[str, int])
     bench.running_session()
     bench.store.workers.beat(WORKER, announcement(**sizes))
     with pytest.raises(NoRoomError, match="full"):
-        bench.store.workers.place("org/tiny")
-    assert bench.store.workers.adopter("org/tiny") == WORKER, "what was accepted is never refused"
+        bench.store.workers.place(SPEC)
+    assert bench.store.workers.adopter(SPEC) == WORKER, "what was accepted is never refused"
+
+
+def test_a_worker_has_room_for_what_fits_beside_the_sessions_that_are_being_created(bench: Bench) -> None:
+    wide = msgspec.structs.replace(CARD, adapter_width=1000)
+    spec = msgspec.structs.replace(SPEC, base_model=wide, lora=LoraConfig(rank=256))
+    size = 256 * 1000 * 4 * 4  # weights, gradients and two moments of four bytes each
+    reserved = announcement().reserved_bytes
+    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + 4 * size - 1))
+    assert bench.store.workers.place(spec) == WORKER
+    bench.store.sessions.create(spec, WORKER)
+    with pytest.raises(NoRoomError):
+        bench.store.workers.place(spec)
+    assert bench.store.workers.place(SPEC) == WORKER, "a small one fits"
+    bench.run(bench.outbox.take()[0])
+    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + 3 * size - 1, resident_bytes=size))
+    assert bench.store.workers.place(spec) == WORKER, "the one that is there can be parked"

@@ -60,3 +60,13 @@ def test_what_was_accepted_ends_once_after_the_line_was_cut(http: httpx.Client, 
     time.sleep(max(0.0, began + CUT_SECONDS - time.monotonic()))
     line.mend()
     check_all_ended_once(session, paths)
+
+
+def test_what_was_accepted_ends_once_after_every_connection_fell_silent_for_good(
+    http: httpx.Client, line: Line
+) -> None:
+    session, paths = busy_session(http)
+    line.hush()
+    time.sleep(1.0)
+    line.mend()
+    check_all_ended_once(session, paths)

@@ -1,0 +1,30 @@
+"""The size of an adapter, told from a model's configuration alone, against the model itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM
+
+from models.config import read_card
+from tests.tiny_model import make_tiny_model
+
+PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [("llama", {}), ("llama", {"head_dim": 16}), ("qwen2", {}), ("qwen3", {"head_dim": 24}), ("mistral", {})],
+)
+def test_it_is_the_inputs_and_outputs_of_every_projection(tmp_path: Path, family: str, config: dict[str, Any]) -> None:
+    directory = make_tiny_model(tmp_path / "model", family=family, layers=3, **config)
+    model = AutoModelForCausalLM.from_pretrained(directory)
+    weights = [module.weight for name, module in model.named_modules() if name.rpartition(".")[2] in PROJECTIONS]
+    assert len(weights) == 3 * len(PROJECTIONS)
+    card = read_card("model", directory / "config.json", has_tokenizer=True)
+    assert card.adapter_width == sum(sum(weight.shape) for weight in weights)
+
+
+def test_a_model_that_does_not_say_its_sizes_has_none(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"vocab_size": 32, "max_position_embeddings": 128}')
+    assert read_card("model", tmp_path / "config.json", has_tokenizer=False).adapter_width == 0

@@ -1,0 +1,139 @@
+"""What is in a worker's memory: a real engine, whose free memory is what its adapters leave of a small whole."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contract.operation import ErrorCode, OperationFailedError, OperationKind
+from contract.session import LoraConfig, SessionSpec
+from models.catalog import Catalog
+from settings import Settings
+from store.claims import Claim
+from store.store import open_store
+from store.workers import needed
+from tests.tiny_model import make_tiny_model
+from workers.engine.config import EngineConfig
+from workers.engine.engine import Engine
+from workers.residency import Residency
+
+WHOLE = 16_000_000
+RESERVED = 100_000
+
+
+class Bench:
+    """A residency, and the claims it is asked with."""
+
+    def __init__(self, redis_url: str, folder: Path, most: int) -> None:
+        make_tiny_model(folder / "models" / "tiny")
+        catalog = Catalog([folder / "models"])
+        (self.card,) = catalog.cards()
+        self.store = open_store(Settings(data_dir=folder, redis_url=redis_url))
+        self.engine = Engine(EngineConfig(device="cpu", torch_threads=1))
+        self.engine.start()
+        self.residency = Residency(self.store, self.engine, catalog, most, RESERVED, self.free_bytes)
+
+    def close(self) -> None:
+        self.engine.close()
+        self.store.close()
+
+    def adapters(self) -> dict[str, int]:
+        """The sizes of those that the engine really has: fp32 weights, gradients and two moments."""
+        residents = self.engine._core._residents
+        return {id: 16 * resident.adapter.weights.numel() for id, resident in list(residents.items())}
+
+    def free_bytes(self) -> int:
+        return WHOLE - sum(self.adapters().values())
+
+    def spec(self, rank: int) -> SessionSpec:
+        return SessionSpec(base_model=self.card, lora=LoraConfig(rank=rank), seed=1)
+
+    def claim(self, session_id: str, rank: int = 8, epoch: int = 1) -> Claim:
+        return Claim(
+            operation_id=f"of {session_id}", session_id=session_id, kind=OperationKind.SAMPLE, seq=1, epoch=epoch,
+            spec=self.spec(rank), stored=b"", fence="",
+        )  # fmt: skip
+
+
+@pytest.fixture
+def bench(redis_url: str, tmp_path: Path) -> Iterator[Bench]:
+    bench = Bench(redis_url, tmp_path, most=100)
+    yield bench
+    bench.close()
+
+
+def test_an_adapter_takes_what_was_foretold(bench: Bench) -> None:
+    with bench.residency.hold(bench.claim("a", rank=5)):
+        assert bench.adapters() == {"a": bench.spec(5).adapter_bytes}
+        assert bench.residency.size == bench.spec(5).adapter_bytes
+
+
+def test_several_of_the_largest_rank_take_turns_in_memory(bench: Bench) -> None:
+    size = bench.spec(256).adapter_bytes
+    assert WHOLE // 2 < needed(size) < WHOLE, "so two do not fit with what is done with them"
+    for session_id in ("a", "b", "a", "c"):
+        with bench.residency.hold(bench.claim(session_id, 256)):
+            assert list(bench.adapters()) == [session_id]
+            assert bench.free_bytes() >= RESERVED + needed(size) - size
+
+
+def test_one_that_is_in_use_is_waited_for_and_nobody_overtakes(bench: Bench) -> None:
+    entered: list[str] = []
+
+    def enter(session_id: str, rank: int) -> None:
+        with bench.residency.hold(bench.claim(session_id, rank)):
+            entered.append(session_id)
+
+    with ExitStack() as stack:
+        stack.enter_context(bench.residency.hold(bench.claim("small")))
+        stack.enter_context(bench.residency.hold(bench.claim("large", 256)))
+        threads = [threading.Thread(target=enter, args=("other", 256))]
+        threads[0].start()
+        deadline = time.monotonic() + 10
+        while not bench.residency._door.locked():
+            assert time.monotonic() < deadline
+        threads.append(threading.Thread(target=enter, args=("small", 8)))
+        threads[1].start()
+        threads[1].join(0.3)
+        assert entered == []
+    for thread in threads:
+        thread.join()
+    assert sorted(entered) == ["other", "small"]
+    assert "large" not in bench.adapters()
+
+
+def test_one_that_does_not_fit_alone_is_refused_and_the_others_go_on(bench: Bench) -> None:
+    tight = msgspec.structs.replace(bench.card, adapter_width=WHOLE)
+    claim = bench.claim("a")
+    spec = msgspec.structs.replace(claim.spec, base_model=tight)
+    with (
+        pytest.raises(OperationFailedError, match="smaller rank") as refused,
+        bench.residency.hold(msgspec.structs.replace(claim, spec=spec)),
+    ):
+        pass
+    assert refused.value.error.code is ErrorCode.RESOURCE_EXHAUSTED
+    with bench.residency.hold(bench.claim("b")):
+        assert list(bench.adapters()) == ["b"]
+
+
+def test_beyond_the_most_the_longest_unused_is_parked(redis_url: str, tmp_path: Path) -> None:
+    bench = Bench(redis_url, tmp_path, most=2)
+    for session_id in ("a", "b", "a", "c"):
+        with bench.residency.hold(bench.claim(session_id)):
+            pass
+    assert sorted(bench.adapters()) == ["a", "c"]
+    bench.close()
+
+
+def test_an_adapter_of_an_older_epoch_begins_again(bench: Bench) -> None:
+    with bench.residency.hold(bench.claim("a")):
+        old = bench.engine._core._residents["a"].adapter
+    with bench.residency.hold(bench.claim("a")):
+        assert bench.engine._core._residents["a"].adapter is old
+    with bench.residency.hold(bench.claim("a", epoch=2)):
+        assert bench.engine._core._residents["a"].adapter is not old
+    assert bench.residency.count == 1
