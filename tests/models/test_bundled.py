@@ -19,7 +19,10 @@ def directory() -> Path:
 
 def test_the_catalog_serves_it_under_its_hub_name(directory: Path) -> None:
     catalog = Catalog([bundled.DIRECTORY])
-    card = ModelCard(name="HuggingFaceTB/SmolLM2-135M-Instruct", vocab_size=49152, context_length=8192)
+    # Inputs and outputs of q, o, k, v, gate, up and down, in each of 30 layers.
+    width = 30 * (2 * (576 + 576) + 2 * (576 + 192) + 3 * (576 + 1536))
+    name = "HuggingFaceTB/SmolLM2-135M-Instruct"
+    card = ModelCard(name=name, vocab_size=49152, context_length=8192, adapter_width=width)
     assert card in catalog.cards()
     assert catalog.directory(card.name) == directory
 
