@@ -17,6 +17,8 @@ Count = Annotated[int, msgspec.Meta(ge=1)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
+# What can be sent in a header as it stands.
+ApiKey = Annotated[str, msgspec.Meta(pattern=r"^[!-~]+$")]
 RateOrNone = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
@@ -28,7 +30,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: str = "redis://127.0.0.1:6379/0"
     objects_url: str = ""
     models_dir: Path | None = None
-    api_keys: tuple[str, ...] = ()
+    api_keys: tuple[ApiKey, ...] = ()
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     # Engine

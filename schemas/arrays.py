@@ -3,7 +3,7 @@
 A list of a million numbers costs tens of milliseconds; a marshmallow field per element costs seconds.
 """
 
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from marshmallow import ValidationError, fields
@@ -29,13 +29,14 @@ class IntegerArray(fields.Field[np.ndarray]):
         try:
             array = np.array(integers, dtype=np.int64)
         except OverflowError:
-            refuse_at(
-                next(i for i, number in enumerate(integers) if not self.bounds.hold(number)), self.bounds.sentence
-            )
+            self._refuse(integers, next(i for i, number in enumerate(integers) if not self.bounds.hold(number)))
         within = (array >= self.bounds.least) & (array <= self.bounds.most)
         if not within.all():
-            refuse_at(int(within.argmin()), self.bounds.sentence)
+            self._refuse(integers, int(within.argmin()))
         return array
+
+    def _refuse(self, integers: list[int], index: int) -> NoReturn:
+        refuse_at(index, self.bounds.sentence(integers[index]))
 
     def _integers(self, values: list[Any]) -> list[int]:
         if set(map(type, values)) <= {int}:
@@ -85,7 +86,7 @@ def to_bfloat16(values_T: np.ndarray) -> np.ndarray:
     return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def refuse_at(index: int, sentence: str) -> None:
+def refuse_at(index: int, sentence: str) -> NoReturn:
     """Refuses one element of a list."""
     raise ValidationError({index: [sentence]})
 

@@ -20,10 +20,11 @@ class Bounds(msgspec.Struct, frozen=True):
     def hold(self, value: float) -> bool:
         return self.least <= value <= self.most and (self.below is None or value < self.below)
 
-    @property
-    def sentence(self) -> str:
-        upper = f"at most {self.most}" if self.below is None else f"below {self.below}"
-        return f"must be at least {self.least} and {upper}"
+    def sentence(self, value: float) -> str:
+        """Why `value` is refused: the side on which it is out of bounds. (The other may be a type's own limit.)"""
+        if value < self.least:
+            return f"must be at least {self.least}"
+        return f"must be at most {self.most}" if self.below is None else f"must be below {self.below}"
 
     @property
     def schema(self) -> dict[str, Any]:

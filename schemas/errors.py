@@ -20,7 +20,7 @@ class ProblemSchema(AnswerSchema):
     )
     message = fields.String(
         required=True,
-        metadata={"description": "What is wrong with it.", "examples": ["must be at least 0 and at most 1"]},
+        metadata={"description": "What is wrong with it.", "examples": ["must be at most 1"]},
     )
 
 

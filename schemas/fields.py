@@ -39,7 +39,7 @@ class Integer(fields.Field[int]):
         if number is None:
             raise ValidationError("must be an integer")
         if not self.bounds.hold(number):
-            raise ValidationError(self.bounds.sentence)
+            raise ValidationError(self.bounds.sentence(number))
         return number
 
 
@@ -60,7 +60,7 @@ class Number(fields.Field[float]):
         if type(value) not in (int, float):
             raise ValidationError("must be a number")
         if not self.bounds.hold(value):
-            raise ValidationError(self.bounds.sentence)
+            raise ValidationError(self.bounds.sentence(value))
         return float(value)
 
 

@@ -33,6 +33,8 @@ def test_values_are_read_in_their_own_types() -> None:
 @pytest.mark.parametrize(
     ("variable", "value"),
     [
+        ("CELERITY_API_KEYS", "sesame,schlüssel"),
+        ("CELERITY_API_KEYS", "open sesame"),
         ("CELERITY_HORIZON", "abc"),
         ("CELERITY_HORIZON", "0"),
         ("CELERITY_HORIZON", "1.5"),

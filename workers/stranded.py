@@ -21,6 +21,12 @@ class Stranded:
         self._here: Counter[str] = Counter()
         self._suspects: set[str] = set()
 
+    @property
+    def here(self) -> set[str]:
+        """The operations that have entered and not left."""
+        with self._lock:
+            return set(self._here)
+
     def enter(self, operation_id: str) -> None:
         """Called before an operation is claimed."""
         with self._lock:
@@ -38,8 +44,7 @@ class Stranded:
         """Takes over the sessions of operations that were not here twice in a row: one that has just ended may
         seem so once."""
         running = self._store.claims.running(self._worker_id)
-        with self._lock:
-            missing = set(running) - set(self._here)
+        missing = set(running) - self.here
         for operation_id in missing & self._suspects:
             session_id = running[operation_id]
             log.warning("operation %s of session %s is not running here: starting it again", operation_id, session_id)

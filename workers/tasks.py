@@ -33,12 +33,16 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
         def task(self: Task) -> Outcome:
             runtime, operation_id, fence = current(), self.request.id, str(uuid4())
             runtime.stranded.enter(operation_id)
-            claim = persist(
-                lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
-                f"claiming operation {operation_id}",
-            )
+            claim = None
+            try:
+                claim = persist(
+                    lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
+                    f"claiming operation {operation_id}",
+                )
+            finally:
+                if claim is None:
+                    runtime.stranded.leave(operation_id)
             if claim is None:
-                runtime.stranded.leave(operation_id)
                 # A duplicate of a message, or one that came too late: there is nothing to do.
                 raise Ignore
             self.request.claim = claim

@@ -21,9 +21,27 @@ def test_any_of_the_keys_opens(locked: Any, token: str) -> None:
     assert locked.get(SESSIONS, headers={"Authorization": f"Bearer {token}"}).status_code == 200
 
 
-@pytest.mark.parametrize(
-    "authorization", [None, "Bearer", "Bearer ", "Bearer three", "Bearer onetwo", "Basic b25l", "one"]
+@pytest.mark.parametrize("key", ["a=b", "YWJj==", "=", "a, b=c".replace(" ", ""), 'quo"ted', "Bearer"])
+def test_a_key_may_hold_any_printable_character(settings: Settings, store: Store, key: str) -> None:
+    client: Any = create_app(msgspec.structs.replace(settings, api_keys=(key,)), store).test_client()
+    assert client.get(SESSIONS, headers={"Authorization": f"bearer {key}"}).status_code == 200
+    assert client.get(SESSIONS, headers={"Authorization": f"Bearer {key}x"}).status_code == 401
+
+
+WRONG = (
+    None,
+    "Bearer",
+    "Bearer ",
+    "Bearer three",
+    "Bearer onetwo",
+    "Bearer \xfcne",
+    "Bearer one two",
+    "Basic b25l",
+    "one",
 )
+
+
+@pytest.mark.parametrize("authorization", WRONG)
 @pytest.mark.parametrize("path", [SESSIONS, "/v1/nothing", "/metrics", "/nothing"])
 def test_without_a_known_key_everything_is_a_401(locked: Any, authorization: str | None, path: str) -> None:
     response = locked.get(path, headers={"Authorization": authorization} if authorization else {})

@@ -43,9 +43,11 @@ def test_an_integer_on_a_bound_is_within_it(value: Any) -> None:
     assert Integer(Bounds(0, 256), description="").deserialize(value) == int(value)
 
 
-def test_an_integer_out_of_bounds_is_told_the_bounds() -> None:
-    with pytest.raises(ValidationError, match="must be at least 1 and at most 256"):
-        Integer(Bounds(1, 256), description="").deserialize(0)
+@pytest.mark.parametrize(("value", "bound"), [(0, "at least 1"), (257, "at most 256"), (1 << 40, "at most 256")])
+def test_an_integer_out_of_bounds_is_told_the_bound_that_it_breaks(value: int, bound: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Integer(Bounds(1, 256), description="").deserialize(value)
+    assert refused.value.messages == [f"must be {bound}"]
 
 
 @pytest.mark.parametrize("value", [0, 0.0, 0.5, 0.9999])
@@ -61,7 +63,7 @@ def test_strings_booleans_and_what_is_not_finite_are_no_numbers(value: Any) -> N
 
 @pytest.mark.parametrize("value", [3.5e38, -3.5e38, 1e300, 2**200])
 def test_a_number_that_does_not_fit_float32_is_refused(value: Any) -> None:
-    with pytest.raises(ValidationError, match="at most"):
+    with pytest.raises(ValidationError, match=r"at (least -|most )3\.4028\d*e\+38"):
         Number(description="").deserialize(value)
 
 

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,13 +41,17 @@ def start(output: io.StringIO) -> Iterator[Callable[..., Process]]:
         process.kill()
 
 
-def test_every_line_is_logged_with_the_name_and_bad_utf8_does_no_harm(
+def test_every_line_is_logged_with_the_name_and_one_time_and_bad_utf8_does_no_harm(
     start: Callable[..., Process], output: io.StringIO
 ) -> None:
-    process = start(r"import sys; sys.stdout.buffer.write(b'one\n\xff two\n'); print('three', file=sys.stderr)")
+    process = start(r"import sys; sys.stdout.buffer.write(b'one\n\xff two\n'); print('2026-01-02 03:04:05,678 timed')")
     eventually(lambda: process.poll() is not None)
     process.stop()
-    assert [line.split(" child    | ")[1] for line in output.getvalue().splitlines()] == ["one", "\ufffd two", "three"]
+    line = r"child    \| (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S*) (.*)\n"
+    times, texts = zip(*re.findall(line, output.getvalue()), strict=True)
+    assert texts == ("one", "\ufffd two", "timed")
+    assert times[2] == "2026-01-02 03:04:05,678"
+    assert len(output.getvalue().splitlines()) == 3
 
 
 @pytest.mark.parametrize(
@@ -78,7 +83,7 @@ def test_stop_forces_what_does_not_listen(start: Callable[..., Process], output:
 def test_stop_ends_what_the_process_had_started(start: Callable[..., Process], output: io.StringIO) -> None:
     process = start(PARENT)
     eventually(lambda: "\n" in output.getvalue())
-    grandchild = psutil.Process(int(output.getvalue().split("| ")[1]))
+    grandchild = psutil.Process(int(output.getvalue().split()[-1]))
     process.stop()
     eventually(lambda: not is_running(grandchild))
 
