@@ -73,9 +73,11 @@ class Residency:
 
         Raises OperationFailedError when its base model cannot be loaded, or its adapter does not fit.
         """
+        with self._door:
+            # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
+            pass
         with self._locks[claim.session_id]:
-            with self._door:
-                resident = self._residents.get(claim.session_id)
+            resident = self._residents.get(claim.session_id)
             if resident is None or resident.epoch != claim.epoch:
                 resident = self._restore(claim)
             self._residents.move_to_end(claim.session_id)
@@ -93,9 +95,15 @@ class Residency:
             self._drop(session_id)
 
     def release_all_but(self, held: set[str]) -> None:
-        """Frees the adapters of sessions that are not this worker's any more."""
+        """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time,
+        since a heartbeat must not wait."""
         for session_id in set(self._residents) - held:
-            self.release(session_id)
+            lock = self._locks[session_id]
+            if lock.acquire(blocking=False):
+                try:
+                    self._drop(session_id)
+                finally:
+                    lock.release()
 
     def _drop(self, session_id: str) -> None:
         self._engine.drop_adapter(session_id).result()

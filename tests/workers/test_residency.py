@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -59,6 +59,13 @@ class Bench:
         )  # fmt: skip
 
 
+def eventually(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def bench(redis_url: str, tmp_path: Path) -> Iterator[Bench]:
     bench = Bench(redis_url, tmp_path, most=100)
@@ -93,9 +100,7 @@ def test_one_that_is_in_use_is_waited_for_and_nobody_overtakes(bench: Bench) -> 
         stack.enter_context(bench.residency.hold(bench.claim("large", 256)))
         threads = [threading.Thread(target=enter, args=("other", 256))]
         threads[0].start()
-        deadline = time.monotonic() + 10
-        while not bench.residency._door.locked():
-            assert time.monotonic() < deadline
+        eventually(bench.residency._door.locked)
         threads.append(threading.Thread(target=enter, args=("small", 8)))
         threads[1].start()
         threads[1].join(0.3)
@@ -137,3 +142,40 @@ def test_an_adapter_of_an_older_epoch_begins_again(bench: Bench) -> None:
     with bench.residency.hold(bench.claim("a", epoch=2)):
         assert bench.engine._core._residents["a"].adapter is not old
     assert bench.residency.count == 1
+
+
+def test_one_that_is_waited_for_may_be_asked_for_again_meanwhile(bench: Bench) -> None:
+    entered: list[str] = []
+    done = threading.Event()
+
+    def enter(session_id: str, is_first: bool = False) -> None:
+        with bench.residency.hold(bench.claim(session_id, 256)):
+            entered.append(session_id)
+            if is_first:
+                done.wait()
+
+    def start(*args: object) -> threading.Thread:
+        thread = threading.Thread(target=enter, args=args, daemon=True)
+        thread.start()
+        return thread
+
+    threads = [start("a", True)]
+    eventually(lambda: entered == ["a"])
+    threads.append(start("b"))
+    eventually(bench.residency._door.locked)
+    threads.append(start("a"))
+    threads[-1].join(0.3)
+    done.set()
+    for thread in threads:
+        thread.join(10)
+    assert sorted(entered) == ["a", "a", "b"]
+
+
+def test_letting_go_of_what_others_hold_does_not_wait_for_one_that_is_being_restored(bench: Bench) -> None:
+    with bench.residency.hold(bench.claim("a")):
+        pass
+    with bench.residency._locks["a"]:
+        bench.residency.release_all_but(set())
+        assert bench.residency.count == 1
+    bench.residency.release_all_but(set())
+    assert bench.adapters() == {}
