@@ -63,3 +63,16 @@ def test_importing_the_application_imports_no_torch_and_no_worker() -> None:
     root = Path(__file__).parents[2]
     done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_server_without_memory_refuses_what_it_could_not_keep_and_goes_on_when_it_has_some(api: Api) -> None:
+    session = api.session()
+    api.redis.config_set("maxmemory", 1)
+    try:
+        refused = api.client.post(f"{session}:optim-step", json={})
+    finally:
+        api.redis.config_set("maxmemory", 0)
+    assert refused.status_code == 503
+    assert int(refused.headers["Retry-After"]) >= 1
+    assert api.client.get(f"{session}/operations").json == []
+    assert api.client.post(f"{session}:optim-step", json={}).status_code == 200

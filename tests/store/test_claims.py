@@ -2,6 +2,8 @@
 
 from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
+from store.dispatch import Dispatcher, producer
+from store.store import Store
 from tests.store.conftest import WORKER, Bench
 
 STEP = OperationKind.OPTIM_STEP
@@ -78,3 +80,13 @@ def test_an_overdue_operation_is_published_again_by_its_own_worker(bench: Bench)
     assert bench.outbox.take() == [step]
     bench.claim(step)
     assert bench.redis.zcard("celerity:due") == 0
+
+
+def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(bench: Bench) -> None:
+    session = bench.running_session()
+    cut_off = Store(bench.redis, bench.objects, Dispatcher(producer("redis://127.0.0.1:1")), bench.settings)
+    step = cut_off.operations.accept(session.id, STEP, OptimStepRequest()).id
+    assert bench.outbox.take() == []
+    bench.redis.zincrby("celerity:due", -60.0, step)
+    bench.store.claims.publish_overdue(WORKER)
+    assert bench.outbox.take() == [step]
