@@ -37,8 +37,9 @@ class LoraConfigSchema(RequestSchema):
     )
 
 
-class CreateSessionSchema(RequestSchema):
-    base_model = fields.String(
+def base_model_field() -> fields.String:
+    """The model to train on, the same through every door."""
+    return fields.String(
         required=True,
         validate=validate.Length(1, MOST_NAME_CHARACTERS, error="must have {min} to {max} characters"),
         metadata={
@@ -46,6 +47,10 @@ class CreateSessionSchema(RequestSchema):
             "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"],
         },
     )
+
+
+class CreateSessionSchema(RequestSchema):
+    base_model = base_model_field()
     checkpoint_id = fields.String(
         metadata={"description": "A training checkpoint to go on from: its weights, optimizer state and step."}
     )

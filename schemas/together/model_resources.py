@@ -11,7 +11,7 @@ from schemas.bounds import INT32_MAX, Bounds
 from schemas.fields import Choice, Flag, Integer, QueryFlag, prefixed
 from schemas.operations import identifier, rfc3339, timestamp
 from schemas.problems import refusal
-from schemas.sessions import MOST_NAME_CHARACTERS
+from schemas.sessions import base_model_field
 from schemas.together.models import GPU_TYPE
 from schemas.together.pages import CreatedSchema, MetaSchema, SomeOf
 
@@ -49,14 +49,7 @@ class AskedComputeSchema(RequestSchema):
 
 
 class CreateModelResourcesSchema(RequestSchema):
-    base_model = fields.String(
-        required=True,
-        validate=validate.Length(1, MOST_NAME_CHARACTERS, error="must have {min} to {max} characters"),
-        metadata={
-            "description": "A model that a worker serves, or a Hugging Face hub id.",
-            "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"],
-        },
-    )
+    base_model = base_model_field()
     base_weights_ref = fields.String(metadata={"description": "Refused: there is no model registry here."})
     compute_config = fields.Nested(AskedComputeSchema, load_default=lambda: AskedComputeSchema().load({}))
     inactive_timeout = Integer(
