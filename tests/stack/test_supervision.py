@@ -2,9 +2,9 @@
 
 import io
 import os
+import re
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from stack.log import Log
 from stack.plan import read_plan
 from stack.process import Service
 from stack.stack import Stack, StackError
+from tests.stack.waiting import eventually
 
 
 @pytest.fixture
@@ -38,15 +39,14 @@ def test_services_end_in_the_opposite_order(stack: Stack, output: io.StringIO) -
     for name in ("first", "second", "third"):
         stack.run(service(name, "import time; time.sleep(600)"))
     stack.stop()
-    ended = [line.split()[3] for line in output.getvalue().splitlines() if "ended" in line]
+    ended = re.findall(r"(\w+) ended,", output.getvalue())
     assert ended == ["third", "second", "first"]
 
 
 @pytest.mark.parametrize(("code", "expected"), [("raise SystemExit(7)", 7), ("", 1)])
 def test_a_service_that_ends_by_itself_breaks_the_stack(stack: Stack, code: str, expected: int) -> None:
     stack.run(service("child", code))
-    while stack.processes["child"].poll() is None:
-        time.sleep(0.02)
+    eventually(lambda: stack.processes["child"].poll() is not None)
     with pytest.raises(StackError, match="child ended unexpectedly") as error:
         stack.check()
     assert error.value.exit_code == expected
@@ -74,8 +74,7 @@ def test_a_hastened_stop_waits_for_nobody(stack: Stack, output: io.StringIO) -> 
             "child", "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
         )
     )
-    while "| up" not in output.getvalue():
-        time.sleep(0.02)
+    eventually(lambda: " up\n" in output.getvalue())
     stack.hasten()
     stack.stop()
     assert "child ended, exit code 137" in output.getvalue()

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,7 +72,7 @@ def up(tmp_path: Path) -> Iterator[Up]:
 def test_a_signal_stops_everything_in_order(up: Up, number: signal.Signals) -> None:
     os.kill(up.pid, number)
     assert up.end() == 0, up.describe()
-    ended = [line.split()[3] for line in up.log.splitlines() if "ended, exit code 0" in line]
+    ended = re.findall(r"(\w+) ended, exit code 0", up.log)
     assert ended == ["api", "worker", "valkey"], up.describe()
 
 
