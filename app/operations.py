@@ -27,10 +27,14 @@ def accept(session: Session, kind: OperationKind, request: msgspec.Struct) -> di
 
 
 def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> Operation:
-    """Accepts an operation of a session, which the caller has shown to be its own (see app/auth.py)."""
+    """Accepts an operation of a session, which the caller has shown to be its own (see app/auth.py).
+
+    The answer is that of the acceptance, also when the operation has ended meanwhile, or a retry asks again: an ended
+    one without its result would be taken for one that has none.
+    """
     operation = state().store.operations.accept(session.id, kind, request, current_once())
     log.info("%s %s of session %s accepted", kind, operation.id, session.id)
-    return operation
+    return operation.as_accepted
 
 
 def read(

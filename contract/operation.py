@@ -3,6 +3,7 @@
 from enum import StrEnum
 
 import msgspec
+from msgspec.structs import replace
 
 
 class OperationKind(StrEnum):
@@ -99,3 +100,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     error: OperationError | None = None
     result_expired: bool = False
+
+    @property
+    def as_accepted(self) -> "Operation":
+        """As it was before anything was done for it."""
+        return replace(self, status=OperationStatus.PENDING, started_at=None, ended_at=None, error=None)

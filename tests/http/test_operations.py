@@ -12,6 +12,7 @@ from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult, Sequence, StopReason
 from schemas.examples import FORWARD_BACKWARD
 from settings import Settings
+from store.dispatch import Dispatcher, Released
 from tests.http.conftest import Api
 from tests.schemas.bodies import cross_entropy, sample
 
@@ -171,3 +172,17 @@ def test_a_pending_operation_says_how_many_come_before_it(api: Api) -> None:
     path = f"{session}/operations/sample"
     headers = {"Prefer": "wait=0"}
     assert [api.client.get(f"{path}/{one}", headers=headers).json["queue_position"] for one in ids] == [0, 1]
+
+
+def test_what_ends_before_the_acceptance_is_answered_was_accepted_all_the_same(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = api.session()
+    api.begin(session)
+
+    def work_at_once(_: Dispatcher, released: list[Released]) -> None:
+        for operation in released:
+            api.finish(operation.operation_id, OptimStepResult(step=1, metrics={}))
+
+    monkeypatch.setattr(Dispatcher, "publish", work_at_once)
+    assert api.client.post(f"{session}:optim-step", json={}).json["status"] == PENDING
