@@ -6,13 +6,19 @@ import torch
 from contract.operation import ErrorCode, OperationFailedError
 from contract.optim_step import OptimStepRequest
 from contract.session import LoraConfig
-from workers.engine.adapter import Adapter, Shape
+from workers.engine.adapter import Adapter
+from workers.engine.adapter_layout import Group, Shape
 from workers.engine.optimizer import optim_step
 
 
 @pytest.fixture
 def adapter() -> Adapter:
-    return Adapter([Shape("up", 6, 4), Shape("down", 4, 6)], LoraConfig(rank=2, alpha=4), 0, torch.device("cpu"))
+    return Adapter(
+        (Group((Shape("up", 6, 4),)), Group((Shape("down", 4, 6),))),
+        LoraConfig(rank=2, alpha=4),
+        0,
+        torch.device("cpu"),
+    )
 
 
 def accumulate(adapter: Adapter, seed: int, size: float = 1.0) -> torch.Tensor:

@@ -144,7 +144,6 @@ def test_running_out_of_memory_fails_the_job_with_a_code_and_the_engine_lives_on
 
     with monkeypatch.context() as patch:
         patch.setattr(base, "hidden", exhausted)
-        patch.setattr(base, "extend", exhausted)
         assert code_of(engine.forward_backward("s", packed([X]), 0)) is ErrorCode.RESOURCE_EXHAUSTED
         assert code_of(engine.sample("s", sample_request([[1]]))) is ErrorCode.RESOURCE_EXHAUSTED
     assert len(sample(engine, [[1]], max_tokens=3)) == 1

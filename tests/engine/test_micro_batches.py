@@ -9,13 +9,13 @@ from workers.engine.micro_batches import cut
     [
         ([], 8, []),
         ([0, 0], 8, []),
-        ([3, 5, 0, 5], 10, [[1, 3], [0]]),
+        ([3, 5, 0, 5], 10, [[0, 1], [3]]),
         ([1, 1, 1, 1], 2, [[0, 1], [2, 3]]),
-        ([20, 2, 2], 8, [[0], [1, 2]]),
-        ([4, 3, 3], 9, [[0, 1], [2]]),
+        ([2, 20, 2, 2], 8, [[0], [1], [2, 3]]),
+        ([4, 3, 2, 3], 9, [[0, 1, 2], [3]]),
     ],
 )
-def test_groups_are_longest_first_and_within_the_padded_size(
+def test_groups_keep_the_order_and_are_within_the_size(
     lengths: list[int], max_tokens: int, groups: list[list[int]]
 ) -> None:
     assert cut(np.array(lengths, np.int64), max_tokens) == groups

@@ -5,15 +5,16 @@ import torch
 
 from contract.optim_step import Muon, OptimStepRequest
 from contract.session import LoraConfig
-from workers.engine.adapter import Adapter, Shape
+from workers.engine.adapter import Adapter
+from workers.engine.adapter_layout import Group, Shape
 from workers.engine.muon import orthogonal
 from workers.engine.optimizer import optim_step
 
-SHAPES = [Shape("up", 24, 12), Shape("down", 12, 24)]
+GROUPS = (Group((Shape("up", 24, 12),)), Group((Shape("down", 12, 24),)))
 
 
 def adapter() -> Adapter:
-    made = Adapter(SHAPES, LoraConfig(rank=8, alpha=8), 0, torch.device("cpu"))
+    made = Adapter(GROUPS, LoraConfig(rank=8, alpha=8), 0, torch.device("cpu"))
     with torch.no_grad():
         made.weights.normal_(generator=torch.Generator().manual_seed(9))
     return made
@@ -27,7 +28,7 @@ def test_steps_equal_those_of_torch_within_its_bfloat16(match_adam: bool, theirs
     request = OptimStepRequest(learning_rate=0.02, muon=Muon(momentum=0.9, match_adam=match_adam))
     for seed in range(3):
         ours.accumulate(torch.randn(len(ours.weights), generator=torch.Generator().manual_seed(seed)))
-        gradients = [matrix.clone() for pair in ours.views(ours.gradients) for matrix in (pair.A, pair.B)]
+        gradients = [leaf.clone() for matrices in ours.layout.matrices(ours.gradients) for leaf in matrices.leaves]
         for matrix, gradient in zip(matrices, gradients, strict=True):
             matrix.grad = gradient
         reference.step()  # type: ignore[no-untyped-call]

@@ -17,9 +17,10 @@ def test_all_of_it_is_run_when_its_logprobs_are_returned() -> None:
     assert call.lengths.tolist() == [3, 0, 4]
 
 
-def test_a_micro_batch_is_padded_and_names_the_wanted_tokens() -> None:
-    batch = PackedCall(packed(SAMPLES, weights=WEIGHTS)).micro_batch([2, 0], torch.device("cpu"))
-    assert batch.tokens_BT.tolist() == [[4, 5, 6], [1, 2, 0]]
-    assert batch.lengths == [3, 2]
-    wanted = zip(batch.rows_N.tolist(), batch.columns_N.tolist(), batch.index_N.tolist(), strict=True)
-    assert list(wanted) == [(0, 0, 3), (0, 2, 5), (1, 1, 1)]
+def test_a_micro_batch_is_packed_and_names_the_wanted_tokens() -> None:
+    batch = PackedCall(packed(SAMPLES, weights=WEIGHTS)).micro_batch([0, 2], torch.device("cpu"))
+    assert batch.tokens_T.tolist() == [1, 2, 4, 5, 6]
+    assert batch.positions_T.tolist() == [0, 1, 0, 1, 2]
+    assert batch.lengths == [2, 3]
+    assert batch.rows_N.tolist() == [1, 2, 4]
+    assert batch.index_N.tolist() == [1, 3, 5]

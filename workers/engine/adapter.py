@@ -1,29 +1,11 @@
 """A session's LoRA weights, gradients and optimizer state."""
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from contract.session import LoraConfig
+from workers.engine.adapter_layout import AdapterLayout, Group
 from workers.engine.random_keys import random_key
-
-
-@dataclass(frozen=True)
-class Shape:
-    """Of one adapted linear layer, and the layer's name in the model ("model.layers.0.self_attn.q_proj")."""
-
-    name: str
-    inputs: int
-    outputs: int
-
-
-@dataclass(frozen=True)
-class Pair:
-    """A [rank, inputs] and B [outputs, rank] of one layer: views of the adapter's flat weights."""
-
-    A: Tensor
-    B: Tensor
 
 
 class Adapter:
@@ -33,8 +15,8 @@ class Adapter:
     CPU, so that a seed means the same weights on every device; B is zero.
     """
 
-    def __init__(self, shapes: list[Shape], lora: LoraConfig, seed: int, device: torch.device) -> None:
-        self.shapes = shapes
+    def __init__(self, groups: tuple[Group, ...], lora: LoraConfig, seed: int, device: torch.device) -> None:
+        self.layout = AdapterLayout(groups, lora.rank)
         self.rank = lora.rank
         self.scale = lora.alpha / lora.rank
         self.dropout = lora.dropout
@@ -44,22 +26,14 @@ class Adapter:
         self.gradients = torch.zeros_like(self.weights)
         self.exp_avg = torch.zeros_like(self.weights)
         self.exp_avg_sq = torch.zeros_like(self.weights)
-        self.pairs = [Pair(pair.A.requires_grad_(), pair.B.requires_grad_()) for pair in self.views(self.weights)]
+        self.matrices = self.layout.matrices(self.weights)
+        for leaf in self.leaves:
+            leaf.requires_grad_()
 
     @property
     def leaves(self) -> list[Tensor]:
-        """The tensors to differentiate by, in the order of `views`."""
-        return [tensor for pair in self.pairs for tensor in (pair.A, pair.B)]
-
-    def views(self, flat: Tensor) -> list[Pair]:
-        """`flat`, a vector of the weights' size, seen as one pair per layer."""
-        pairs, at, rank = [], 0, self.rank
-        for shape in self.shapes:
-            middle, end = at + rank * shape.inputs, at + rank * (shape.inputs + shape.outputs)
-            a, b = flat.detach()[at:middle], flat.detach()[middle:end]
-            pairs.append(Pair(a.view(rank, shape.inputs), b.view(shape.outputs, rank)))
-            at = end
-        return pairs
+        """The tensors to differentiate by."""
+        return [leaf for matrices in self.matrices for leaf in matrices.leaves]
 
     def accumulate(self, gradients: Tensor) -> None:
         """Adds one call's gradients, a vector of the weights' size."""
@@ -71,10 +45,9 @@ class Adapter:
         self.accumulated_calls = 0
 
     def _initial_weights(self, seed: int) -> Tensor:
-        size = sum(self.rank * (shape.inputs + shape.outputs) for shape in self.shapes)
-        weights = torch.zeros(size)
+        weights = torch.zeros(self.layout.size)
         generator = torch.Generator().manual_seed(random_key(seed, bits=63))
-        for pair, shape in zip(self.views(weights), self.shapes, strict=True):
+        for pair, shape in zip(self.layout.pairs(weights), self.layout.shapes, strict=True):
             bound = shape.inputs**-0.5
             pair.A.uniform_(-bound, bound, generator=generator)
         return weights

@@ -9,7 +9,8 @@ from torch import Tensor
 
 from contract.checkpoint import NewFile
 from contract.session import LoraConfig
-from workers.engine.adapter import Adapter, Pair
+from workers.engine.adapter import Adapter
+from workers.engine.adapter_layout import Pair
 
 # Where PEFT has the model that it adapts.
 PEFT_PREFIX = "base_model.model."
@@ -26,8 +27,8 @@ class AdapterExport:
     @classmethod
     def of(cls, adapter: Adapter) -> "AdapterExport":
         weights = adapter.weights.detach().to("cpu", copy=True)
-        names = [shape.name for shape in adapter.shapes]
-        return cls(dict(zip(names, adapter.views(weights), strict=True)), adapter.scale, adapter.step)
+        names = [shape.name for shape in adapter.layout.shapes]
+        return cls(dict(zip(names, adapter.layout.pairs(weights), strict=True)), adapter.scale, adapter.step)
 
     def delta(self, layer: str) -> Tensor:
         """What the adapter adds to the layer's weight, fp32 [outputs, inputs]: scale * B A."""

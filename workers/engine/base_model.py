@@ -8,20 +8,25 @@ import torch
 from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from workers.engine.attention_masks import AttentionMasks
+from workers.engine.attention import SegmentAttention
+from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
 from workers.engine.failures import invalid_input
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import Route, Routing, attach
+from workers.engine.llama import Llama
+from workers.engine.transformers_stack import TransformersStack
+from workers.engine.windows import refuse_unknown_layers
 
 # Their angles depend on the longest sequence of the batch, so a neighbour would change a result.
 BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 
 NO_PLAIN_HEAD = "its logits are not a plain linear head"
+NOT_CAUSAL = "its layers do more than plain causal attention between its tokens"
 
 
 class BaseModel:
-    """Loads and checks the model; runs its layers (without the head) under the adapters of a batch.
+    """Loads and checks the model; runs its layers (without the head) under the adapters of a pass.
 
     Raises:
         ValueError: the directory is no such model, or one whose numbers we could not reproduce.
@@ -30,15 +35,16 @@ class BaseModel:
     def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
         self.device = device
         model = _load(directory, device, dtype)
-        self._layers: nn.Module = model.base_model
-        self._routing = Routing()
-        self._masks = AttentionMasks(model.config)
-        self.shapes = attach(model, self._routing)
+        refuse_unknown_layers(model.config)
         self.head = FrozenLinear(_plain_head(model))
         self.vocab_size = self.head.outputs
         self.tokenizer = _tokenizer(directory)
         self.end_tokens = _end_tokens(directory, model.config, self.tokenizer)
-        self.kv_bytes_per_token = self._check(model)
+        tokens_BT = torch.arange(24, device=device).mul_(7).remainder_(self.vocab_size).view(2, 12)
+        theirs_BTD = self._check_head(model, tokens_BT)
+        self._stack = Llama(model) if Llama.can_take(model.config) else TransformersStack(model)
+        self.groups = self._stack.groups
+        self.kv_bytes_per_token = self._check_layers(tokens_BT, theirs_BTD)
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
         """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""
@@ -49,46 +55,39 @@ class BaseModel:
                 f"Token {tokens[index]} at index {index} of {of} is outside the vocabulary of {self.vocab_size}."
             )
 
-    def hidden(self, tokens_BT: Tensor, routes: list[Route]) -> Tensor:
-        """Last hidden states [B, T, D] of right-padded whole sequences: causality hides the padding."""
-        with self._routing.use(routes):
-            hidden_BTD: Tensor = self._layers(input_ids=tokens_BT, use_cache=False).last_hidden_state
-        return hidden_BTD
+    def hidden(self, forward_pass: ForwardPass) -> Tensor:
+        """Last hidden states [T, D]."""
+        return self._stack(forward_pass)
 
-    def extend(
-        self, tokens_BQ: Tensor, positions_BQ: Tensor, cache: KvCache, first_row: int, length: int, routes: list[Route]
-    ) -> Tensor:
-        """Hidden states [B, Q, D] of tokens that go on from what rows first_row.. of the cache hold.
-
-        `length` is one more than the largest position.
-        """
-        cache.place(first_row, positions_BQ, length)
-        with self._routing.use(routes):
-            hidden_BQD: Tensor = self._layers(
-                input_ids=tokens_BQ,
-                attention_mask=self._masks(positions_BQ, length),
-                position_ids=positions_BQ,
-                cache=cache,
-                use_cache=True,
-            ).last_hidden_state
-        return hidden_BQD
-
-    def logits(self, hidden_BD: Tensor) -> Tensor:
-        """Raw logits [..., V] in the model's dtype."""
-        logits_BV: Tensor = self.head(hidden_BD)
-        return logits_BV
+    def logits(self, hidden_ND: Tensor) -> Tensor:
+        """Raw logits [N, V] in the model's dtype."""
+        logits_NV: Tensor = self.head(hidden_ND)
+        return logits_NV
 
     @torch.no_grad()
-    def _check(self, model: Any) -> int:
-        """Compares our head and our cache with the model's own forward pass; bytes per cached token."""
-        tokens_BT = (torch.arange(24, device=self.device) * 7 % self.vocab_size).view(2, 12)
+    def _check_head(self, model: Any, tokens_BT: Tensor) -> Tensor:
+        """Compares our head with the model's; the model's own hidden states [B, T, D]."""
+        hidden_BTD: Tensor = model.base_model(input_ids=tokens_BT, use_cache=False).last_hidden_state
         theirs_BTV = model(input_ids=tokens_BT, use_cache=False).logits
-        hidden_BTD = self.hidden(tokens_BT, [])
-        _refuse_unless_close(self.logits(hidden_BTD), theirs_BTV, NO_PLAIN_HEAD)
-        cache, positions_BT = KvCache(), torch.arange(12, device=self.device).expand(2, -1)
-        parts = [slice(0, 5), slice(5, 11), slice(11, 12)]
-        ours = [self.extend(tokens_BT[:, p], positions_BT[:, p], cache, 0, p.stop, []) for p in parts]
-        _refuse_unless_close(torch.cat(ours, dim=1), hidden_BTD, "it does not decode from a plain key-value cache")
+        _refuse_unless_close(self.logits(hidden_BTD.flatten(0, 1)), theirs_BTV.flatten(0, 1), NO_PLAIN_HEAD)
+        return hidden_BTD
+
+    @torch.no_grad()
+    def _check_layers(self, tokens_BT: Tensor, theirs_BTD: Tensor) -> int:
+        """Compares our passes, whole and from a cache, with the model's own; bytes per cached token."""
+        rows, length = tokens_BT.shape
+        positions_BT = torch.arange(length, device=self.device).expand(rows, -1)
+        whole = ForwardPass(tokens_BT.flatten(), positions_BT.flatten(), SegmentAttention([length] * rows))
+        _refuse_unless_close(self.hidden(whole), theirs_BTD.flatten(0, 1), NOT_CAUSAL)
+        cache, hiddens = KvCache(), []
+        cache.reserve(rows, length)
+        for start, stop in ((0, 5), (5, length - 1), (length - 1, length)):
+            tokens_T, positions_T = tokens_BT[:, start:stop].flatten(), positions_BT[:, start:stop].flatten()
+            spans = SpanAttention(cache, [Span(row, start, stop) for row in range(rows)], self.device)
+            attention = DecodeAttention(cache, list(range(rows)), positions_T) if stop == length else spans
+            hidden_TD = self.hidden(ForwardPass(tokens_T, positions_T, attention))
+            hiddens.append(hidden_TD.view(rows, stop - start, -1))
+        _refuse_unless_close(torch.cat(hiddens, 1), theirs_BTD, "it does not decode from a plain key-value cache")
         return cache.bytes_per_token
 
 

@@ -90,7 +90,7 @@ class EngineCore:
         """A session that is here already begins again."""
         self._evict(session_id)
         model = self._model(model_dir)
-        adapter = Adapter(model.base.shapes, lora, seed, self._device)
+        adapter = Adapter(model.base.groups, lora, seed, self._device)
         if state is not None:
             state.restore(adapter)
         published = (state.published_for(adapter) if state else Published.of(adapter)) if publishes else None

@@ -8,9 +8,11 @@ import torch
 from torch import Tensor
 
 from workers.engine.base_model import BaseModel
+from workers.engine.cached_attention import DecodeAttention
 from workers.engine.failures import as_failure, non_finite, out_of_memory
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import routes_of
+from workers.engine.lora import grouped, routes_of
 from workers.engine.prefill import prefill
 from workers.engine.sampler import draw
 from workers.engine.sequences import GrowingSequence, Sampling
@@ -101,16 +103,20 @@ class DecodeBatch:
 
     def _is_one_pass(self, sequences: list[GrowingSequence]) -> bool:
         lengths = [len(prompt.tokens) for prompt in {sequence.prompt for sequence in sequences}]
-        return len(lengths) == 1 or len(lengths) * max(lengths) <= self._prefill_tokens
+        return len(lengths) == 1 or sum(lengths) <= self._prefill_tokens
 
     def _decode(self, running: list[GrowingSequence]) -> Tensor:
         """Hidden states [B, D] after the newest token of each."""
+        adapters = [sequence.sampling.adapter for sequence in running]
+        order = grouped(adapters)
         device = self._base.device
-        tokens_B1 = torch.tensor([[sequence.tokens[-1]] for sequence in running], device=device)
-        positions_B1 = torch.tensor([[sequence.length - 1] for sequence in running], device=device)
-        length = max(sequence.length for sequence in running)
-        routes = routes_of([sequence.sampling.adapter for sequence in running], device)
-        return self._base.extend(tokens_B1, positions_B1, self._cache, 0, length, routes)[:, 0]
+        tokens_B = torch.tensor([running[row].tokens[-1] for row in order], device=device)
+        positions_B = torch.tensor([running[row].length - 1 for row in order], device=device)
+        self._cache.reserve(len(running), max(sequence.length for sequence in running))
+        attention = DecodeAttention(self._cache, order, positions_B)
+        routes = routes_of([adapters[row] for row in order], [1] * len(order))
+        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes))
+        return hidden_BD[attention.order_B]
 
     def _postprocess(self, logits_BV: Tensor) -> None:
         uniforms = [sequence.next_uniform() for sequence in self._running]

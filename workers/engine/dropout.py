@@ -10,10 +10,10 @@ from workers.engine.random_keys import random_key
 
 @dataclass(frozen=True)
 class Dropout:
-    """Inverted dropout on the input of LoRA layers.
+    """Inverted dropout on what LoRA layers read; layers that read the same share a mask.
 
-    Row b of a batch holds sample `samples[b]` of the call in its first `lengths[b]` positions. Each
-    (seed, sample, layer) has a stream of its own, so the way a call is cut and padded changes no mask.
+    The rows are those of samples `samples` of the call one after the other, of lengths `lengths`. Each (seed, sample,
+    group of layers) has a stream of its own, so the way a call is cut changes no mask.
     """
 
     probability: float
@@ -21,12 +21,12 @@ class Dropout:
     samples: list[int]
     lengths: list[int]
 
-    def mask(self, layer: int, like_BTI: Tensor) -> Tensor:
-        """fp32 [B, T, inputs]: 0 where dropped and in the padding, else 1 / (1 - probability)."""
+    def mask(self, group: int, like_NI: Tensor) -> Tensor:
+        """fp32 [N, inputs]: 0 where dropped, else 1 / (1 - probability)."""
         keep = 1.0 - self.probability
-        mask_BTI = torch.zeros_like(like_BTI, dtype=torch.float32)
-        generator = torch.Generator(like_BTI.device)
-        for row, (sample, length) in enumerate(zip(self.samples, self.lengths, strict=True)):
-            generator.manual_seed(random_key(self.seed, sample, layer, bits=63))
-            mask_BTI[row, :length].bernoulli_(keep, generator=generator)
-        return mask_BTI.div_(keep)
+        mask_NI = torch.empty_like(like_NI, dtype=torch.float32)
+        generator = torch.Generator(like_NI.device)
+        for sample, part_LI in zip(self.samples, mask_NI.split(self.lengths), strict=True):
+            generator.manual_seed(random_key(self.seed, sample, group, bits=63))
+            part_LI.bernoulli_(keep, generator=generator)
+        return mask_NI.div_(keep)

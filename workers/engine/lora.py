@@ -1,15 +1,16 @@
-"""LoRA on frozen linear layers, several adapters in one batch (Hu et al. 2021, arXiv:2106.09685)."""
+"""LoRA on frozen products, several adapters in one pass (Hu et al. 2021, arXiv:2106.09685)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import linear
 
-from workers.engine.adapter import Adapter, Shape
+from workers.engine.adapter import Adapter
+from workers.engine.adapter_layout import Matrices
 from workers.engine.dropout import Dropout
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.published import Published
@@ -19,114 +20,116 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 @dataclass(frozen=True)
 class Route:
-    """Which rows of the batch an adapter acts on; `rows` None is all of them."""
+    """Which rows of a packed pass an adapter acts on."""
 
     adapter: Adapter | Published
-    rows: Tensor | None = None
+    rows: slice
     dropout: Dropout | None = None
 
 
-def routes_of(adapters: list[Adapter | Published], device: torch.device) -> list[Route]:
-    """The routes of a batch whose row b belongs to `adapters[b]`."""
-    distinct = list(dict.fromkeys(adapters))
-    if len(distinct) == 1:
-        return [Route(distinct[0])]
-    rows = {adapter: [row for row, other in enumerate(adapters) if other is adapter] for adapter in distinct}
-    return [Route(adapter, torch.tensor(rows[adapter], device=device)) for adapter in distinct]
+def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
+    """The order of indices in which equal adapters stand together."""
+    places: dict[Adapter | Published, int] = {}
+    for adapter in adapters:
+        places.setdefault(adapter, len(places))
+    return sorted(range(len(adapters)), key=lambda index: places[adapters[index]])
 
 
-class Routing:
-    """The routes of the forward pass that is running; its layers look here."""
-
-    def __init__(self) -> None:
-        self.routes: list[Route] = []
-
-    @contextmanager
-    def use(self, routes: list[Route]) -> Iterator[None]:
-        self.routes = routes
-        try:
-            yield
-        finally:
-            self.routes = []
+def routes_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -> list[Route]:
+    """Of segments one after the other, equal adapters together."""
+    routes, start = [], 0
+    for adapter, group in groupby(zip(adapters, lengths, strict=True), key=lambda pair: pair[0]):
+        stop = start + sum(length for _, length in group)
+        routes.append(Route(adapter, slice(start, stop)))
+        start = stop
+    return routes
 
 
-class LoraLinear(nn.Module):
-    """y = W x + scale * B A x. The sum is taken in fp32 and rounded once to the base model's dtype."""
+class AdaptedLinear:
+    """y = W x + scale * B A dropout(x) for each row's own A and B, and one W for all.
 
-    def __init__(self, base: FrozenLinear, layer: int, routing: Routing) -> None:
-        super().__init__()
+    W may be those of several layers below each other: a group, as which the adapters know it. The sum is taken in
+    fp32 and rounded once to the base model's dtype.
+    """
+
+    def __init__(self, base: FrozenLinear, group: int) -> None:
         self.base = base
-        self.layer = layer
-        self.routing = routing
+        self.group = group
 
-    def forward(self, x_BTI: Tensor) -> Tensor:
-        if x_BTI.ndim != 3:
-            raise ValueError("the model feeds an adapted layer without a batch dimension, so rows cannot be told apart")
-        y_BTO: Tensor = self.base(x_BTI)
-        for route in self.routing.routes:
-            if route.rows is None:
-                return self._adapted(y_BTO, x_BTI, route)
-            y_BTO[route.rows] = self._adapted(y_BTO[route.rows], x_BTI[route.rows], route)
-        return y_BTO
+    def __call__(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
+        """[T, inputs] -> [T, outputs]"""
+        if not torch.is_grad_enabled():
+            return self.product(x_TI, routes)
+        leaves = [leaf for route in routes for leaf in self.matrices(route).leaves]
+        y_TO: Tensor = _AdaptedProduct.apply(x_TI, self, routes, *leaves)
+        return y_TO
 
-    def _adapted(self, y_BTO: Tensor, x_BTI: Tensor, route: Route) -> Tensor:
-        pair = route.adapter.pairs[self.layer]
-        adapted: Tensor = AddLora.apply(y_BTO, x_BTI, pair.A, pair.B, route.adapter.scale, route.dropout, self.layer)
-        return adapted
+    def matrices(self, route: Route) -> Matrices:
+        return route.adapter.matrices[self.group]
+
+    def input(self, x_TI: Tensor, route: Route) -> Tensor:
+        """What the route's A is multiplied with, fp32: its rows of x, dropped out where asked."""
+        x_NI = x_TI[route.rows].float()
+        return x_NI if route.dropout is None else x_NI * route.dropout.mask(self.group, x_NI)
+
+    def product(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
+        """As `__call__`, outside of autograd."""
+        base_TO = self.base.product(x_TI)
+        if not routes:
+            return base_TO
+        y_TO = base_TO.float()
+        for route in routes:
+            matrices = self.matrices(route)
+            hs = _halfway(self.input(x_TI, route), route, matrices)
+            for y_NO, h_NR, b in zip(_parts(y_TO[route.rows], matrices), hs, matrices.Bs, strict=True):
+                y_NO.addmm_(h_NR, b.T)
+        return y_TO.to(base_TO.dtype)
 
 
-class AddLora(torch.autograd.Function):
-    """y + scale * dropout(x) A^T B^T, in fp32 whatever the dtype of y [B, T, outputs] and x [B, T, inputs].
-
-    Keeps x as it came and computes its fp32 copy, the mask and A x again in backward: what autograd
-    would keep by itself is several times the size of the base model's own activations. Conversions
-    are explicit, because torch's arithmetic between bf16 and fp32 is many times slower on CPUs.
-    """
+class _AdaptedProduct(torch.autograd.Function):
+    """Keeps x as it came, and computes its fp32 copy, its mask and A x again: what autograd would keep by itself is
+    several times the size of the base model's own activations. Conversions are explicit, because torch's arithmetic
+    between bf16 and fp32 is many times slower on CPUs."""
 
     @staticmethod
-    def forward(
-        ctx: Any, y: Tensor, x: Tensor, A: Tensor, B: Tensor, scale: float, dropout: Dropout | None, layer: int
-    ) -> Tensor:
-        ctx.save_for_backward(x, A, B)
-        ctx.scale, ctx.dropout, ctx.layer = scale, dropout, layer
-        h_NR = linear(_dropped(x, dropout, layer)[0], A).flatten(0, 1) * scale
-        return torch.addmm(y.float().flatten(0, 1), h_NR, B.T).view_as(y).to(y.dtype)
+    def forward(ctx: Any, x_TI: Tensor, layer: AdaptedLinear, routes: Sequence[Route], *leaves: Tensor) -> Tensor:
+        # Saved, so that autograd sees a weight that was changed in between.
+        ctx.save_for_backward(x_TI, *leaves)
+        ctx.layer, ctx.routes = layer, routes
+        return layer.product(x_TI, routes)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        x, A, B = ctx.saved_tensors
-        dropped, mask = _dropped(x, ctx.dropout, ctx.layer)
-        x_NI, grad_NO = dropped.flatten(0, 1), grads[0].float().flatten(0, 1)
-        grad_NR = (grad_NO @ B) * ctx.scale
-        grad_A = grad_NR.T @ x_NI
-        grad_B = grad_NO.T @ (linear(x_NI, A) * ctx.scale)
-        if not ctx.needs_input_grad[1]:
-            return grads[0], None, grad_A, grad_B, None, None, None
-        grad_x = (grad_NR @ A).view_as(x)
-        return grads[0], (grad_x if mask is None else grad_x * mask).to(x.dtype), grad_A, grad_B, None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
+        layer: AdaptedLinear = ctx.layer
+        x_TI, grad_TO = ctx.saved_tensors[0], grads[0]
+        needs_x = ctx.needs_input_grad[0]
+        grad_x_TI = layer.base.backward_product(grad_TO).float() if needs_x else None
+        leaf_grads: list[Tensor] = []
+        wide_TO = grad_TO.float()
+        for route in ctx.routes:
+            matrices = layer.matrices(route)
+            x_NI = layer.input(x_TI, route)
+            grads_NO = _parts(wide_TO[route.rows], matrices)
+            grad_NS = torch.cat([part @ b for part, b in zip(grads_NO, matrices.Bs, strict=True)], 1)
+            grad_NS *= route.adapter.scale
+            hs = _halfway(x_NI, route, matrices)
+            leaf_grads += [grad_NS.T @ x_NI, *((h.T @ part).T for h, part in zip(hs, grads_NO, strict=True))]
+            if grad_x_TI is not None:
+                _add_input_gradient(grad_x_TI[route.rows], grad_NS @ matrices.A, route, layer.group)
+        return None if grad_x_TI is None else grad_x_TI.to(x_TI.dtype), None, None, *leaf_grads
 
 
-def _dropped(x: Tensor, dropout: Dropout | None, layer: int) -> tuple[Tensor, Tensor | None]:
-    if dropout is None:
-        return x.float(), None
-    mask = dropout.mask(layer, x)
-    return x.float() * mask, mask
+def _halfway(x_NI: Tensor, route: Route, matrices: Matrices) -> Sequence[Tensor]:
+    """scale * A x of each layer of the group, [N, rank] each."""
+    h_NS = linear(x_NI, matrices.A).mul_(route.adapter.scale)
+    return h_NS.chunk(len(matrices.Bs), 1)
 
 
-def attach(model: nn.Module, routing: Routing) -> list[Shape]:
-    """Puts a LoraLinear around every target layer; their shapes, in the model's own order.
+def _parts(y_NO: Tensor, matrices: Matrices) -> Sequence[Tensor]:
+    return y_NO.split([len(b) for b in matrices.Bs], 1)
 
-    Raises:
-        ValueError: the model has none of the targets.
-    """
-    found = [
-        (path, parent, name, child)
-        for path, parent in model.named_modules()
-        for name, child in parent.named_children()
-        if name in TARGETS and isinstance(child, nn.Linear)
-    ]
-    if not found:
-        raise ValueError(f"the model has no linear layer named {', '.join(TARGETS)}; adapters need one")
-    for layer, (_, parent, name, child) in enumerate(found):
-        setattr(parent, name, LoraLinear(FrozenLinear(child.weight, child.bias), layer, routing))
-    return [Shape(f"{path}.{name}", child.in_features, child.out_features) for path, _, name, child in found]
+
+def _add_input_gradient(grad_x_NI: Tensor, by_adapter_NI: Tensor, route: Route, group: int) -> None:
+    if route.dropout is not None:
+        by_adapter_NI *= route.dropout.mask(group, by_adapter_NI)
+    grad_x_NI += by_adapter_NI

@@ -4,17 +4,17 @@ import numpy as np
 
 
 def cut(lengths: np.ndarray, max_tokens: int) -> list[list[int]]:
-    """Groups of sample indices whose padded size, count * longest, is at most `max_tokens`.
+    """Runs of sample indices whose tokens together are at most `max_tokens`.
 
-    Samples of length 0 are left out; one longer than `max_tokens` is a group of its own. Longest first, so that
-    padding is small and memory runs out at once or not at all; equal lengths keep their order.
+    Samples of length 0 are left out; one longer than `max_tokens` is alone. Samples keep their order: those of one
+    prompt stand together, and so can share it.
     """
     groups: list[list[int]] = []
-    for index in np.argsort(-lengths, kind="stable").tolist():
-        if lengths[index] == 0:
-            break
-        if groups and (len(groups[-1]) + 1) * lengths[groups[-1][0]] <= max_tokens:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
+    room = 0
+    for index in np.flatnonzero(lengths).tolist():
+        if lengths[index] > room:
+            groups.append([])
+            room = max_tokens
+        groups[-1].append(index)
+        room -= lengths[index]
     return groups

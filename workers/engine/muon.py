@@ -18,7 +18,7 @@ def update(adapter: Adapter, gradients: Tensor, request: OptimStepRequest, param
     momentum = torch.lerp(adapter.exp_avg, gradients, 1 - params.momentum)
     ahead = torch.lerp(gradients, momentum, params.momentum)
     direction = torch.empty_like(ahead)
-    for wanted, made in zip(adapter.views(ahead), adapter.views(direction), strict=True):
+    for wanted, made in zip(adapter.layout.pairs(ahead), adapter.layout.pairs(direction), strict=True):
         for matrix_MN, out_MN in ((wanted.A, made.A), (wanted.B, made.B)):
             out_MN.copy_(scale(matrix_MN, params) * orthogonal(matrix_MN, params.newton_schulz_steps))
     decayed = adapter.weights.detach() * (1 - request.learning_rate * request.weight_decay)

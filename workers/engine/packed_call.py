@@ -11,17 +11,16 @@ from contract.forward_backward import ForwardBackwardRequest
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Some samples of a call, right-padded.
+    """Some samples of a call, one after the other: `lengths` of them, `tokens_T` in all, `positions_T` in each.
 
-    `rows_N` and `columns_N` say where in tokens_BT the wanted tokens are, `index_N` which tokens of the call they
-    are; `lengths` are the rows' real lengths.
+    `rows_N` are the rows whose logprob is wanted, `index_N` which tokens of the call these are.
     """
 
     samples: list[int]
     lengths: list[int]
-    tokens_BT: Tensor
+    tokens_T: Tensor
+    positions_T: Tensor
     rows_N: Tensor
-    columns_N: Tensor
     index_N: Tensor
 
 
@@ -40,17 +39,11 @@ class PackedCall:
 
     def micro_batch(self, samples: list[int], device: torch.device) -> MicroBatch:
         lengths = self.lengths[samples]
-        rows_N = np.repeat(np.arange(len(samples)), lengths)
-        columns_N = np.concatenate([np.arange(length) for length in lengths])
-        index_N = self._starts[samples][rows_N] + columns_N
-        tokens_BT = np.zeros((len(samples), lengths.max()), np.int64)
-        tokens_BT[rows_N, columns_N] = self._tokens_T[index_N]
-        wanted_N = self.wanted_T[index_N]
-        moved = [
-            torch.from_numpy(part).to(device)
-            for part in (tokens_BT, *(a[wanted_N] for a in (rows_N, columns_N, index_N)))
-        ]
-        return MicroBatch(samples, lengths.tolist(), *moved)
+        positions_T = np.concatenate([np.arange(length) for length in lengths])
+        index_T = np.repeat(self._starts[samples], lengths) + positions_T
+        rows_N = np.flatnonzero(self.wanted_T[index_T])
+        arrays = (self._tokens_T[index_T].astype(np.int64), positions_T, rows_N, index_T[rows_N])
+        return MicroBatch(samples, lengths.tolist(), *(torch.from_numpy(array).to(device) for array in arrays))
 
 
 def _reach(wanted_T: np.ndarray) -> int:

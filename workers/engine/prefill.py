@@ -4,8 +4,10 @@ import numpy as np
 import torch
 
 from workers.engine.base_model import BaseModel
+from workers.engine.cached_attention import Span, SpanAttention
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import routes_of
+from workers.engine.lora import grouped, routes_of
 from workers.engine.sequences import GrowingSequence
 
 
@@ -34,19 +36,17 @@ def prefill(
 
 
 def _run(base: BaseModel, cache: KvCache, leaders: list[GrowingSequence], first_row: int, max_tokens: int) -> None:
-    prompts = [sequence.prompt for sequence in leaders]
-    longest = max(len(prompt.tokens) for prompt in prompts)
-    padded_PT = np.zeros((len(prompts), longest), np.int64)
-    for row, prompt in enumerate(prompts):
-        padded_PT[row, : len(prompt.tokens)] = prompt.tokens
-    tokens_PT = torch.from_numpy(padded_PT).to(base.device)
-    positions_PT = torch.arange(longest, device=base.device).expand(len(prompts), -1)
-    routes = routes_of([sequence.sampling.adapter for sequence in leaders], base.device)
-    step = max(1, max_tokens // len(prompts))
-    for start in range(0, longest, step):
-        stop = min(start + step, longest)
-        hidden_PQD = base.extend(tokens_PT[:, start:stop], positions_PT[:, start:stop], cache, first_row, stop, routes)
-        for row, prompt in enumerate(prompts):
-            if start < len(prompt.tokens) <= stop:
-                last = len(prompt.tokens) - 1 - start
-                prompt.last_hidden_1D = hidden_PQD[row, last : last + 1].clone()
+    """Only one alone may be longer than `max_tokens`; it is run in parts."""
+    adapters = [sequence.sampling.adapter for sequence in leaders]
+    order = grouped(adapters)
+    prompts = [leaders[index].prompt for index in order]
+    for start in range(0, max(len(prompt.tokens) for prompt in prompts), max_tokens):
+        lengths = [min(len(prompt.tokens) - start, max_tokens) for prompt in prompts]
+        spans = [Span(first_row + index, start, start + length) for index, length in zip(order, lengths, strict=True)]
+        tokens = [prompt.tokens[span.start : span.stop] for prompt, span in zip(prompts, spans, strict=True)]
+        attention = SpanAttention(cache, spans, base.device)
+        routes = routes_of([adapters[index] for index in order], lengths)
+        tokens_T = torch.from_numpy(np.concatenate(tokens).astype(np.int64)).to(base.device)
+        hidden_TD = base.hidden(ForwardPass(tokens_T, attention.positions_T, attention, routes))
+        for prompt, hidden_LD in zip(prompts, hidden_TD.split(lengths), strict=True):
+            prompt.last_hidden_1D = hidden_LD[-1:].clone()

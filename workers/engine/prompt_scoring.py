@@ -9,7 +9,9 @@ from torch import Tensor
 
 from contract.sample import SampleRequest, ScoredPrompt
 from workers.engine.adapter import Adapter
+from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.lora import Route
 from workers.engine.published import Published
 
@@ -54,7 +56,9 @@ class PromptScoring:
     @torch.inference_mode()
     def _score(self, prompt: np.ndarray) -> ScoredPrompt:
         tokens_T = torch.from_numpy(prompt.astype(np.int64)).to(self._base.device)
-        hidden_TD = self._base.hidden(tokens_T[None], [Route(self._adapter)])[0]
+        positions_T, attention = torch.arange(len(tokens_T), device=tokens_T.device), SegmentAttention([len(tokens_T)])
+        route = Route(self._adapter, slice(0, len(tokens_T)))
+        hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, [route]))
         rows = max(1, CHUNK_ELEMENTS // self._base.vocab_size)
         parts = [
             self._score_rows(hidden_TD[start : start + rows], tokens_T[start + 1 : start + 1 + rows])

@@ -11,11 +11,8 @@ class Published:
 
     def __init__(self, adapter: Adapter, weights: Tensor, step: int) -> None:
         self.weights = weights
-        self.pairs = adapter.views(weights)
+        self.matrices = adapter.layout.matrices(weights)
         self.scale = adapter.scale
-        self.rank = adapter.rank
-        self.shapes = adapter.shapes
-        self.dropout = 0.0
         self.step = step
 
     @classmethod

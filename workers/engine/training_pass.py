@@ -9,10 +9,12 @@ from torch import Tensor
 
 from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
 from workers.engine.adapter import Adapter
+from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.dropout import Dropout
 from workers.engine.failures import non_finite
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.logprob_head import target_logprobs
 from workers.engine.lora import Route
 from workers.engine.losses.arrays import TokenArrays
@@ -68,9 +70,11 @@ class TrainingPass:
 
     def _run(self, batch: MicroBatch) -> None:
         with torch.set_grad_enabled(not self._request.forward_only):
-            hidden_BTD = self._base.hidden(batch.tokens_BT, [Route(self._adapter, dropout=self._dropout(batch))])
-            hidden_ND = hidden_BTD[batch.rows_N, batch.columns_N]
-            logprobs_N, entropies_N = target_logprobs(hidden_ND, self._base.head, self._targets_T[batch.index_N])
+            route = Route(self._adapter, slice(0, len(batch.tokens_T)), self._dropout(batch))
+            attention = SegmentAttention(batch.lengths)
+            hidden_TD = self._base.hidden(ForwardPass(batch.tokens_T, batch.positions_T, attention, [route]))
+            targets_N = self._targets_T[batch.index_N]
+            logprobs_N, entropies_N = target_logprobs(hidden_TD[batch.rows_N], self._base.head, targets_N)
         self._logprobs_T[batch.index_N] = logprobs_N.detach()
         self._entropies_T[batch.index_N] = entropies_N
         if not self._request.forward_only:
@@ -83,7 +87,7 @@ class TrainingPass:
         index_N = index_N[trained_N]
         losses_N = token_losses(logprobs_N[trained_N], self._arrays.select(index_N), self._request.loss)
         loss = (self._scales_T[index_N].float() * losses_N).sum()
-        views = [view for pair in self._adapter.views(self._gradients) for view in (pair.A, pair.B)]
+        views = [leaf for matrices in self._adapter.layout.matrices(self._gradients) for leaf in matrices.leaves]
         for view, gradient in zip(views, torch.autograd.grad(loss, self._adapter.leaves), strict=True):
             view += gradient
 

@@ -1,0 +1,86 @@
+"""Attention of tokens that go on from what a cache holds, and that it holds from then on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from workers.engine.attention import AttentionLayer, causal, is_cut
+from workers.engine.kv_cache import KvCache
+
+
+@dataclass(frozen=True)
+class Span:
+    """Positions `start`..`stop` - 1 of the sequence in a row of the cache."""
+
+    row: int
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
+
+
+class SpanAttention:
+    """Spans of several rows one after the other; what comes before each is in the cache."""
+
+    def __init__(self, cache: KvCache, spans: Sequence[Span], device: torch.device) -> None:
+        self._cache, self._spans = cache, spans
+        self._lengths = [span.length for span in spans]
+        rows = [row for span in spans for row in [span.row] * span.length]
+        self._rows_T = torch.tensor(rows, device=device)
+        self.positions_T = torch.cat([torch.arange(span.start, span.stop, device=device) for span in spans])
+
+    def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        self._cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
+        new = (part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD))
+        return torch.cat([self._span(layer, span, *parts) for span, *parts in zip(self._spans, *new, strict=True)])
+
+    def _span(self, layer: AttentionLayer, span: Span, q_LHD: Tensor, k_LKD: Tensor, v_LKD: Tensor) -> Tensor:
+        if span.start == 0:
+            return causal(layer, q_LHD, k_LKD, v_LKD)
+        keys, values = self._cache.read(layer.index, slice(span.row, span.row + 1), span.stop)
+        return causal(layer, q_LHD, keys[0].transpose(0, 1), values[0].transpose(0, 1))
+
+
+class DecodeAttention:
+    """One token for each of the cache's first rows, in any order: the newest, at the end of its row's sequence.
+
+    The query heads that share a head of keys are queries of one sequence to it, so that keys are read once and never
+    copied. `order_B` says which token is that of row b.
+    """
+
+    def __init__(self, cache: KvCache, rows: Sequence[int], positions_T: Tensor) -> None:
+        self._cache, self._positions_T = cache, positions_T
+        self._rows_T = torch.tensor(rows, device=positions_T.device)
+        self.order_B = self._rows_T.argsort()
+        self._is_in_order = list(rows) == sorted(rows)
+        self._lengths_B1 = positions_T[self.order_B][:, None] + 1
+        self._longest = int(self._lengths_B1.max())
+        self._biases: dict[int | None, Tensor] = {}
+
+    def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        self._cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
+        rows, heads, size = q_THD.shape
+        keys, values = self._cache.read(layer.index, slice(0, rows), self._longest)
+        q_BHD = q_THD if self._is_in_order else q_THD[self.order_B]
+        q_BKGD = q_BHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
+        bias = self._bias(layer, q_THD.dtype)
+        out_BKGD = scaled_dot_product_attention(q_BKGD, keys, values, attn_mask=bias, scale=layer.scale)
+        out_BHD = out_BKGD.reshape(rows, heads, -1)
+        return out_BHD if self._is_in_order else out_BHD[self._rows_T]
+
+    def _bias(self, layer: AttentionLayer, dtype: torch.dtype) -> Tensor:
+        """[B, 1, 1, length]: 0 where the key is seen, else -inf."""
+        window = layer.window if is_cut(layer, self._longest) else None
+        if window not in self._biases:
+            positions_L = torch.arange(self._longest, device=self._lengths_B1.device)
+            hidden_BL = positions_L >= self._lengths_B1
+            if window is not None:
+                hidden_BL |= positions_L < self._lengths_B1 - window
+            bias_BL = torch.zeros(hidden_BL.shape, dtype=dtype, device=hidden_BL.device)
+            self._biases[window] = bias_BL.masked_fill_(hidden_BL, float("-inf"))[:, None, None]
+        return self._biases[window]

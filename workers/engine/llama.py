@@ -1,0 +1,124 @@
+"""The decoder of Llama and its relatives, for packed rows: fewer and larger products than in the reference."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import embedding
+
+from workers.engine.adapter_layout import Group, Shape
+from workers.engine.attention import AttentionLayer
+from workers.engine.forward_pass import ForwardPass
+from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.lora import AdaptedLinear, Route
+from workers.engine.rms_norm import RmsNorm
+from workers.engine.rotary import rotate
+from workers.engine.swiglu import swiglu
+from workers.engine.windows import window_of
+
+FAMILIES = {"llama", "mistral", "qwen2", "qwen3"}
+
+QKV, OUT, GATE_UP, DOWN = ("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",)
+
+
+class Llama:
+    """Takes the weights out of a Hugging Face model, layer by layer, so that they are never held twice.
+
+    Each layer's q, k and v are one product, and so are gate and up. Qwen2's biases, Qwen3's norms of q and k and
+    Mistral's window are the only differences between the families.
+    """
+
+    def __init__(self, model: Any) -> None:
+        decoder, config = model.base_model, model.config
+        self._embedding_VD = decoder.embed_tokens.weight.detach()
+        self._rotary = decoder.rotary_emb
+        self._norm = _norm(decoder.norm)
+        self._layers: list[Layer] = []
+        self.groups: tuple[Group, ...] = ()
+        for index, layer in enumerate(decoder.layers):
+            groups = _groups(layer, f"model.layers.{index}")
+            self._layers.append(Layer(layer, config, index, first_group=len(self.groups)))
+            self.groups += groups
+            decoder.layers[index] = nn.Identity()
+
+    @staticmethod
+    def can_take(config: Any) -> bool:
+        return config.model_type in FAMILIES and config.hidden_act == "silu"
+
+    def __call__(self, forward_pass: ForwardPass) -> Tensor:
+        """Hidden states [T, D] after the last norm."""
+        x_TD = embedding(forward_pass.tokens_T, self._embedding_VD)
+        angles = self._angles(x_TD, forward_pass.positions_T)
+        for layer in self._layers:
+            x_TD = layer(x_TD, angles, forward_pass)
+        return self._norm(x_TD)
+
+    def _angles(self, like: Tensor, positions_T: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosine and sine of each token's angles, [T, 1, head size / 2]: the reference has each twice."""
+        cos_1TD, sin_1TD = self._rotary(like, positions_T[None])
+        half = cos_1TD.shape[-1] // 2
+        return cos_1TD[0, :, None, :half], sin_1TD[0, :, None, :half]
+
+
+class Layer:
+    """Attention and MLP, each on the normalised sum of all before it."""
+
+    def __init__(self, layer: Any, config: Any, index: int, first_group: int) -> None:
+        attention, mlp = layer.self_attn, layer.mlp
+        self._head_size: int = attention.head_dim
+        self._heads = attention.q_proj.out_features // self._head_size
+        self._kv_heads = attention.k_proj.out_features // self._head_size
+        self._attention = AttentionLayer(index, attention.scaling, window_of(config, index))
+        self._input_norm, self._mlp_norm = _norm(layer.input_layernorm), _norm(layer.post_attention_layernorm)
+        self._q_norm, self._k_norm = (_optional_norm(attention, name) for name in ("q_norm", "k_norm"))
+        parts = [(attention, QKV), (attention, OUT), (mlp, GATE_UP), (mlp, DOWN)]
+        products = [AdaptedLinear(_fused(*part), first_group + place) for place, part in enumerate(parts)]
+        self._qkv, self._out, self._gate_up, self._down = products
+
+    def __call__(self, x_TD: Tensor, angles: tuple[Tensor, Tensor], forward_pass: ForwardPass) -> Tensor:
+        routes = forward_pass.routes
+        q, k, v = self._projected(self._input_norm(x_TD), angles, routes)
+        seen_THD = forward_pass.attention(self._attention, q, k, v)
+        x_TD = x_TD + self._out(seen_THD.flatten(1), routes)
+        return x_TD + self._down(swiglu(self._gate_up(self._mlp_norm(x_TD), routes)), routes)
+
+    def _projected(
+        self, x_TD: Tensor, angles: tuple[Tensor, Tensor], routes: Sequence[Route]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        heads, kv_heads = self._heads, self._kv_heads
+        qkv_THD = self._qkv(x_TD, routes).view(len(x_TD), -1, self._head_size)
+        if self._q_norm and self._k_norm:
+            q, k, v = qkv_THD.split([heads, kv_heads, kv_heads], 1)
+            return rotate(self._q_norm(q), *angles), rotate(self._k_norm(k), *angles), v
+        turned, v = qkv_THD.split([heads + kv_heads, kv_heads], 1)
+        q, k = rotate(turned, *angles).split([heads, kv_heads], 1)
+        return q, k, v
+
+
+def _groups(layer: Any, name: str) -> tuple[Group, ...]:
+    parts = [(layer.self_attn, "self_attn", QKV), (layer.self_attn, "self_attn", OUT)]
+    parts += [(layer.mlp, "mlp", GATE_UP), (layer.mlp, "mlp", DOWN)]
+    return tuple(
+        Group(tuple(_shape(getattr(module, each), f"{name}.{room}.{each}") for each in names))
+        for module, room, names in parts
+    )
+
+
+def _shape(linear: Any, name: str) -> Shape:
+    return Shape(name, linear.in_features, linear.out_features)
+
+
+def _fused(module: Any, names: tuple[str, ...]) -> FrozenLinear:
+    layers = [getattr(module, name) for name in names]
+    biases = [layer.bias if layer.bias is not None else layer.weight.new_zeros(layer.out_features) for layer in layers]
+    has_bias = any(layer.bias is not None for layer in layers)
+    return FrozenLinear(torch.cat([layer.weight for layer in layers]), torch.cat(biases) if has_bias else None)
+
+
+def _norm(module: Any) -> RmsNorm:
+    return RmsNorm(module.weight, module.variance_epsilon)
+
+
+def _optional_norm(attention: Any, name: str) -> RmsNorm | None:
+    return _norm(getattr(attention, name)) if hasattr(attention, name) else None
