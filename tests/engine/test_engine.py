@@ -65,7 +65,7 @@ def test_a_session_that_diverged_fails_alone(start_engine: StartEngine, tiny: Pa
     for session in ("good", "bad"):
         engine.create_adapter(session, tiny, LoraConfig(), 0).result()
     expected = sample(engine, [[1, 2, 3]], "good", max_tokens=30)
-    adapter_of(engine, "bad").weights.data.fill_(float("nan"))
+    adapter_of(engine, "bad").weights.fill_(float("nan"))
     for _ in range(2):
         asked = sample_request([[1, 2, 3]], num_samples=2, max_tokens=30)
         bad, good = engine.sample("bad", asked), engine.sample("good", sample_request([[1, 2, 3]], max_tokens=30))

@@ -106,9 +106,9 @@ def test_gradients_are_the_slope_of_the_loss(engine: Engine) -> None:
     direction = torch.randn(len(gradients), generator=torch.Generator().manual_seed(0))
     losses = []
     for sign in (-1, 1):
-        adapter.weights.data.add_(sign * 3e-4 * direction)
+        adapter.weights.add_(sign * 3e-4 * direction)
         losses.append(forward_backward(engine, packed([Y, Z], forward_only=True)).loss)
-        adapter.weights.data.add_(-sign * 3e-4 * direction)
+        adapter.weights.add_(-sign * 3e-4 * direction)
     slope = (losses[1] - losses[0]) / 6e-4
     assert slope == pytest.approx(float(gradients @ direction), rel=2e-2)
 

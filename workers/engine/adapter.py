@@ -5,6 +5,7 @@ from torch import Tensor
 
 from contract.session import LoraConfig
 from workers.engine.adapter_layout import AdapterLayout, Group
+from workers.engine.lora_operands import LoraOperands
 from workers.engine.random_keys import random_key
 
 
@@ -27,6 +28,7 @@ class Adapter:
         self.exp_avg = torch.zeros_like(self.weights)
         self.exp_avg_sq = torch.zeros_like(self.weights)
         self.matrices = self.layout.matrices(self.weights)
+        self.operands = LoraOperands(self.weights, self.matrices, self.scale)
         for leaf in self.leaves:
             leaf.requires_grad_()
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from workers.engine.attention import AttentionLayer, causal, is_cut
+from workers.engine.causal_attention import AttentionLayer, causal
 from workers.engine.kv_cache import KvCache
 
 
@@ -75,7 +75,7 @@ class DecodeAttention:
 
     def _bias(self, layer: AttentionLayer, dtype: torch.dtype) -> Tensor:
         """[B, 1, 1, length]: 0 where the key is seen, else -inf."""
-        window = layer.window if is_cut(layer, self._longest) else None
+        window = layer.window if layer.is_cut(self._longest) else None
         if window not in self._biases:
             positions_L = torch.arange(self._longest, device=self._lengths_B1.device)
             hidden_BL = positions_L >= self._lengths_B1

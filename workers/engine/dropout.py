@@ -22,9 +22,9 @@ class Dropout:
     lengths: list[int]
 
     def mask(self, group: int, like_NI: Tensor) -> Tensor:
-        """fp32 [N, inputs]: 0 where dropped, else 1 / (1 - probability)."""
+        """[N, inputs]: 0 where dropped, else 1 / (1 - probability)."""
         keep = 1.0 - self.probability
-        mask_NI = torch.empty_like(like_NI, dtype=torch.float32)
+        mask_NI = torch.empty_like(like_NI)
         generator = torch.Generator(like_NI.device)
         for sample, part_LI in zip(self.samples, mask_NI.split(self.lengths), strict=True):
             generator.manual_seed(random_key(self.seed, sample, group, bits=63))

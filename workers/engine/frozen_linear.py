@@ -21,51 +21,67 @@ class FrozenLinear(nn.Module):
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()
         self.outputs, self.inputs = weight_OI.shape
-        self.is_packed = _can_pack(weight_OI)
+        self.is_packed = weight_OI.device.type == "cpu" and is_fast(weight_OI.dtype)
         weight_OI = weight_OI.detach()
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight_OI, TYPICAL_ROWS) if self.is_packed else weight_OI
         self._bias_O = None if bias_O is None else bias_O.detach()
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] -> [..., outputs]."""
-        if not self.is_packed:
-            return linear(x, self._weight, self._bias_O)
-        y: Tensor = _PackedProduct.apply(x, self)
+        y: Tensor = _FrozenProduct.apply(x, self)
         return y
 
-    def backward_product(self, grad: Tensor) -> Tensor:
-        """grad W, [..., outputs] -> [..., inputs]."""
+    def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
+        """W x + b + plus, rounded once, outside of autograd."""
         if not self.is_packed:
-            return grad @ self._weight
+            y_MO = linear(x_MI, self._weight, self._bias_O)
+            return y_MO if plus_MO is None else y_MO + plus_MO
+        if len(x_MI) == 1:
+            twice = None if plus_MO is None else torch.cat([plus_MO, plus_MO])
+            return self.product(torch.cat([x_MI, x_MI]), twice)[:1]
+        return _onednn(x_MI, self._weight, self._bias_O, plus_MO)
+
+    def dense(self) -> Tensor:
+        """W [outputs, inputs]: a copy, where it is packed."""
+        return self._weight.to_dense() if self.is_packed else self._weight
+
+    def backward_product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
+        """grad W + plus, [M, outputs] -> [M, inputs]."""
         # Unpacking costs a copy of W, little beside a product of the hundreds of rows that training has.
-        return _product(grad, self._weight.to_dense().T, None)
-
-    def product(self, x: Tensor) -> Tensor:
-        """As `forward`, outside of autograd."""
-        return _product(x, self._weight, self._bias_O) if self.is_packed else linear(x, self._weight, self._bias_O)
+        return product(grad_MO, self.dense().T, plus_MI)
 
 
-class _PackedProduct(torch.autograd.Function):
+def product(x_MI: Tensor, weight_OI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
+    """x W^T + plus of plain matrices in any layout, rounded once, outside of autograd."""
+    if x_MI.device.type == "cpu" and is_fast(x_MI.dtype):
+        return _onednn(x_MI, weight_OI, None, plus_MO)
+    y_MO = linear(x_MI, weight_OI)
+    return y_MO if plus_MO is None else y_MO + plus_MO
+
+
+def is_fast(dtype: torch.dtype) -> bool:
+    """Whether oneDNN has products of this dtype for this CPU."""
+    if not torch.backends.mkldnn.is_available():
+        return False
+    return dtype is torch.float32 or (dtype is torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()))
+
+
+class _FrozenProduct(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, layer: FrozenLinear) -> Tensor:
         ctx.layer = layer
-        return layer.product(x)
+        return layer.product(x.flatten(0, -2)).view(*x.shape[:-1], layer.outputs)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return ctx.layer.backward_product(grads[0]), None
+        grad = grads[0]
+        return ctx.layer.backward_product(grad.flatten(0, -2)).view(*grad.shape[:-1], ctx.layer.inputs), None
 
 
-def _product(x: Tensor, weight: Tensor, bias_O: Tensor | None) -> Tensor:
-    rows_MI = x.reshape(-1, x.shape[-1])
-    alone = len(rows_MI) == 1
-    y_MO: Tensor = torch.ops.mkldnn._linear_pointwise(
-        rows_MI.repeat(2, 1) if alone else rows_MI, weight, bias_O, "none", [], ""
-    )
-    return (y_MO[:1] if alone else y_MO).view(*x.shape[:-1], y_MO.shape[-1])
-
-
-def _can_pack(weight_OI: Tensor) -> bool:
-    if weight_OI.device.type != "cpu" or not torch.backends.mkldnn.is_available():
-        return False
-    return weight_OI.dtype is torch.float32 or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+def _onednn(x_MI: Tensor, weight: Tensor, bias_O: Tensor | None, plus_MO: Tensor | None) -> Tensor:
+    y_MO: Tensor
+    if plus_MO is None:
+        y_MO = torch.ops.mkldnn._linear_pointwise(x_MI, weight, bias_O, "none", [], "")
+    else:
+        y_MO = torch.ops.mkldnn._linear_pointwise.binary(x_MI, plus_MO, weight, bias_O, "add")
+    return y_MO

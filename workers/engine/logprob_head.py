@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax
 
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.frozen_linear import FrozenLinear, product
 
 # Logits held at once, in elements: 64 MiB in fp32.
 CHUNK_ELEMENTS = 1 << 24
@@ -31,18 +31,17 @@ class _TargetLogprobs(torch.autograd.Function):
         logprobs_N = hidden_ND.new_empty(len(targets_N), dtype=torch.float32)
         entropies_N = torch.empty_like(logprobs_N)
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
+        weight_VD = head.dense()
         for part in _chunks(len(targets_N), head.outputs):
             targets_C1 = targets_N[part, None]
-            logprobs_CV = log_softmax(head.product(hidden_ND[part]).float(), dim=-1)
+            logprobs_CV = log_softmax(head.product(hidden_ND[part]), dim=-1, dtype=torch.float32)
             logprobs_N[part] = logprobs_CV.gather(1, targets_C1)[:, 0]
-            probabilities_CV = logprobs_CV.exp_()
-            # A token of probability 0 adds nothing, though its logprob may be -inf.
-            entropies_N[part] = torch.special.entr(probabilities_CV).sum(1)
+            probabilities_CV = logprobs_CV.exp()
+            entropies_N[part] = -torch.bmm(probabilities_CV[:, None], logprobs_CV[:, :, None])[:, 0, 0]
             if slopes_ND is not None:
                 # d logprob / d logits = onehot(target) - softmax(logits)
-                slope_CV = probabilities_CV.neg_()
-                slope_CV.scatter_add_(1, targets_C1, torch.ones_like(slope_CV[:, :1]))
-                slopes_ND[part] = head.backward_product(slope_CV.to(hidden_ND.dtype))
+                expected_CD = product(probabilities_CV.to(hidden_ND.dtype), weight_VD.T)
+                slopes_ND[part] = weight_VD[targets_N[part]] - expected_CD
         ctx.slopes_ND = slopes_ND
         ctx.mark_non_differentiable(entropies_N)
         return logprobs_N, entropies_N

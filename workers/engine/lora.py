@@ -7,12 +7,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import linear
 
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Matrices
 from workers.engine.dropout import Dropout
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.frozen_linear import FrozenLinear, product
+from workers.engine.lora_operands import Operand
 from workers.engine.published import Published
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -48,8 +48,8 @@ def routes_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -
 class AdaptedLinear:
     """y = W x + scale * B A dropout(x) for each row's own A and B, and one W for all.
 
-    W may be those of several layers below each other: a group, as which the adapters know it. The sum is taken in
-    fp32 and rounded once to the base model's dtype.
+    W may be those of several layers below each other: a group, as which the adapters know it. The sum is rounded once
+    to the base model's dtype.
     """
 
     def __init__(self, base: FrozenLinear, group: int) -> None:
@@ -59,77 +59,75 @@ class AdaptedLinear:
     def __call__(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
         """[T, inputs] -> [T, outputs]"""
         if not torch.is_grad_enabled():
-            return self.product(x_TI, routes)
-        leaves = [leaf for route in routes for leaf in self.matrices(route).leaves]
+            return self.product(x_TI, routes)[0]
+        leaves = [leaf for route in routes for leaf in route.adapter.matrices[self.group].leaves]
         y_TO: Tensor = _AdaptedProduct.apply(x_TI, self, routes, *leaves)
         return y_TO
 
-    def matrices(self, route: Route) -> Matrices:
-        return route.adapter.matrices[self.group]
+    def operand(self, route: Route, dtype: torch.dtype) -> Operand:
+        return route.adapter.operands.of(dtype)[self.group]
 
-    def input(self, x_TI: Tensor, route: Route) -> Tensor:
-        """What the route's A is multiplied with, fp32: its rows of x, dropped out where asked."""
-        x_NI = x_TI[route.rows].float()
+    def dropped(self, x_TI: Tensor, route: Route) -> Tensor:
+        """What the route's A is multiplied with: its rows of x, dropped out where asked; or a gradient of that."""
+        x_NI = x_TI[route.rows]
         return x_NI if route.dropout is None else x_NI * route.dropout.mask(self.group, x_NI)
 
-    def product(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
-        """As `__call__`, outside of autograd."""
-        base_TO = self.base.product(x_TI)
-        if not routes:
-            return base_TO
-        y_TO = base_TO.float()
-        for route in routes:
-            matrices = self.matrices(route)
-            hs = _halfway(self.input(x_TI, route), route, matrices)
-            for y_NO, h_NR, b in zip(_parts(y_TO[route.rows], matrices), hs, matrices.Bs, strict=True):
-                y_NO.addmm_(h_NR, b.T)
-        return y_TO.to(base_TO.dtype)
+    def product(self, x_TI: Tensor, routes: Sequence[Route]) -> tuple[Tensor, list[Tensor]]:
+        """As `__call__`, outside of autograd; and scale * A x of each route's rows."""
+        operands = [self.operand(route, x_TI.dtype) for route in routes]
+        hs = [product(self.dropped(x_TI, route), o.a_SI) for route, o in zip(routes, operands, strict=True)]
+        parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
+        return self.base.product(x_TI, _laid_out(parts, routes, x_TI)), hs
 
 
 class _AdaptedProduct(torch.autograd.Function):
-    """Keeps x as it came, and computes its fp32 copy, its mask and A x again: what autograd would keep by itself is
-    several times the size of the base model's own activations. Conversions are explicit, because torch's arithmetic
-    between bf16 and fp32 is many times slower on CPUs."""
+    """Keeps x and the few numbers halfway; masks are drawn again."""
 
     @staticmethod
     def forward(ctx: Any, x_TI: Tensor, layer: AdaptedLinear, routes: Sequence[Route], *leaves: Tensor) -> Tensor:
-        # Saved, so that autograd sees a weight that was changed in between.
-        ctx.save_for_backward(x_TI, *leaves)
+        y_TO, hs = layer.product(x_TI, routes)
+        # The leaves too, so that autograd sees a weight that was changed in between.
+        ctx.save_for_backward(x_TI, *hs, *leaves)
         ctx.layer, ctx.routes = layer, routes
-        return layer.product(x_TI, routes)
+        return y_TO
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         layer: AdaptedLinear = ctx.layer
-        x_TI, grad_TO = ctx.saved_tensors[0], grads[0]
-        needs_x = ctx.needs_input_grad[0]
-        grad_x_TI = layer.base.backward_product(grad_TO).float() if needs_x else None
+        routes: Sequence[Route] = ctx.routes
+        x_TI, *hs = ctx.saved_tensors[: 1 + len(routes)]
+        grad_TO = grads[0]
         leaf_grads: list[Tensor] = []
-        wide_TO = grad_TO.float()
-        for route in ctx.routes:
-            matrices = layer.matrices(route)
-            x_NI = layer.input(x_TI, route)
-            grads_NO = _parts(wide_TO[route.rows], matrices)
-            grad_NS = torch.cat([part @ b for part, b in zip(grads_NO, matrices.Bs, strict=True)], 1)
-            grad_NS *= route.adapter.scale
-            hs = _halfway(x_NI, route, matrices)
-            leaf_grads += [grad_NS.T @ x_NI, *((h.T @ part).T for h, part in zip(hs, grads_NO, strict=True))]
-            if grad_x_TI is not None:
-                _add_input_gradient(grad_x_TI[route.rows], grad_NS @ matrices.A, route, layer.group)
-        return None if grad_x_TI is None else grad_x_TI.to(x_TI.dtype), None, None, *leaf_grads
+        parts = []
+        for route, h_NS in zip(routes, hs, strict=True):
+            operand, grad_NO = layer.operand(route, x_TI.dtype), grad_TO[route.rows]
+            grad_NS = product(grad_NO, operand.b_OS.T)
+            grad_SI = product(grad_NS.T, layer.dropped(x_TI, route).T).float() * route.adapter.scale
+            leaf_grads += [grad_SI, *_blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])]
+            if ctx.needs_input_grad[0]:
+                parts.append(_through_dropout(product(grad_NS, operand.a_SI.T), route, layer.group))
+        grad_TI = None
+        if ctx.needs_input_grad[0]:
+            grad_TI = layer.base.backward_product(grad_TO, _laid_out(parts, routes, x_TI))
+        return grad_TI, None, None, *leaf_grads
 
 
-def _halfway(x_NI: Tensor, route: Route, matrices: Matrices) -> Sequence[Tensor]:
-    """scale * A x of each layer of the group, [N, rank] each."""
-    h_NS = linear(x_NI, matrices.A).mul_(route.adapter.scale)
-    return h_NS.chunk(len(matrices.Bs), 1)
+def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], like_T: Tensor) -> Tensor | None:
+    """Each route's part on its rows, 0 elsewhere; None when there is none."""
+    if not parts or (len(parts) == 1 and len(parts[0]) == len(like_T)):
+        return parts[0] if parts else None
+    whole = like_T.new_zeros(len(like_T), parts[0].shape[1])
+    for part, route in zip(parts, routes, strict=True):
+        whole[route.rows] = part
+    return whole
 
 
-def _parts(y_NO: Tensor, matrices: Matrices) -> Sequence[Tensor]:
-    return y_NO.split([len(b) for b in matrices.Bs], 1)
+def _blocks(grad_SO: Tensor, matrices: Matrices) -> list[Tensor]:
+    """The gradients of the Bs, out of that of the matrix which has them on its diagonal."""
+    rank = grad_SO.shape[0] // len(matrices.Bs)
+    columns = grad_SO.float().split([len(b) for b in matrices.Bs], 1)
+    return [part[index * rank : (index + 1) * rank].T for index, part in enumerate(columns)]
 
 
-def _add_input_gradient(grad_x_NI: Tensor, by_adapter_NI: Tensor, route: Route, group: int) -> None:
-    if route.dropout is not None:
-        by_adapter_NI *= route.dropout.mask(group, by_adapter_NI)
-    grad_x_NI += by_adapter_NI
+def _through_dropout(grad_NI: Tensor, route: Route, group: int) -> Tensor:
+    return grad_NI if route.dropout is None else grad_NI * route.dropout.mask(group, grad_NI)

@@ -4,6 +4,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter import Adapter
+from workers.engine.lora_operands import LoraOperands
 
 
 class Published:
@@ -12,6 +13,7 @@ class Published:
     def __init__(self, adapter: Adapter, weights: Tensor, step: int) -> None:
         self.weights = weights
         self.matrices = adapter.layout.matrices(weights)
+        self.operands = LoraOperands(weights, self.matrices, adapter.scale)
         self.scale = adapter.scale
         self.step = step
 

@@ -11,7 +11,7 @@ class RmsNorm:
 
     def __init__(self, weight_D: Tensor, eps: float) -> None:
         self.weight_D = weight_D.detach().float()
-        self.eps = eps
+        self._eps = torch.tensor(eps, device=weight_D.device)
 
     def __call__(self, x: Tensor) -> Tensor:
         if not torch.is_grad_enabled():
@@ -23,7 +23,7 @@ class RmsNorm:
         """The result, and 1 / sqrt(mean(x^2) + eps)."""
         wide = x.float()
         norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
-        inverse = norm.square_().div_(x.shape[-1]).add_(self.eps).rsqrt_()
+        inverse = torch.addcmul(self._eps, norm, norm, value=1 / x.shape[-1]).rsqrt_()
         return (wide * inverse).mul_(self.weight_D).to(x.dtype), inverse
 
 

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from workers.engine.adapter_layout import Group, Shape
-from workers.engine.attention import AttentionLayer
+from workers.engine.causal_attention import AttentionLayer
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.lora import TARGETS, AdaptedLinear

@@ -1,0 +1,99 @@
+"""Causal attention of one sequence's last tokens over all of it (Vaswani et al. 2017, arXiv:1706.03762)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+# Attention weights held at once in backward, in elements: 64 MiB.
+BLOCK_ELEMENTS = 1 << 24
+
+
+@dataclass(frozen=True)
+class AttentionLayer:
+    """Number `index` of a model: scores are q k^T * scale; a token sees the last `window` ones, itself among them."""
+
+    index: int
+    scale: float
+    window: int | None = None
+
+    def is_cut(self, length: int) -> bool:
+        """Whether the window hides anything of a sequence of that length."""
+        return self.window is not None and self.window < length
+
+    def visible(self, start: int, stop: int, keys: int, device: torch.device) -> Tensor:
+        """Boolean [stop - start, keys]: which of the first `keys` tokens those from `start` to `stop` - 1 see."""
+        seen_LM = torch.ones(stop - start, keys, dtype=torch.bool, device=device).tril(start)
+        return seen_LM if self.window is None else seen_LM.triu(start - self.window + 1)
+
+
+def causal(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
+    """[L, H, D] for the last L of M tokens."""
+    if q_LHD.requires_grad and q_LHD.device.type == "cpu":
+        out_LHD: Tensor = _CausalAttention.apply(layer, q_LHD, k_MKD, v_MKD)
+        return out_LHD
+    return _forward(layer, q_LHD, k_MKD, v_MKD)
+
+
+def _forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
+    length, keys = len(q_LHD), len(k_MKD)
+    is_plain = length == keys and not layer.is_cut(keys)
+    mask_LM = None if is_plain else layer.visible(keys - length, keys, keys, q_LHD.device)
+    q, k, v = (part.transpose(0, 1)[None] for part in (q_LHD, k_MKD, v_MKD))
+    out = scaled_dot_product_attention(
+        q, k, v, attn_mask=mask_LM, is_causal=is_plain, scale=layer.scale, enable_gqa=True
+    )
+    return out[0].transpose(0, 1)
+
+
+class _CausalAttention(torch.autograd.Function):
+    """torch's own backward pass on CPUs takes twice as long in bf16. This one computes the weights again, in fp32 and
+    a block of queries at a time; the query heads that share a head of keys are queries of one sequence to it."""
+
+    @staticmethod
+    def forward(ctx: Any, layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
+        out_LHD = _forward(layer, q_LHD, k_MKD, v_MKD)
+        ctx.layer = layer
+        ctx.save_for_backward(q_LHD, k_MKD, v_MKD, out_LHD)
+        return out_LHD
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        q_LHD, k_MKD, v_MKD, out_LHD = ctx.saved_tensors
+        length, (keys, kv_heads, _) = len(q_LHD), k_MKD.shape
+        k_KMD, v_KMD = (part.transpose(0, 1).float().contiguous() for part in (k_MKD, v_MKD))
+        grad_k_KMD, grad_v_KMD = torch.zeros_like(k_KMD), torch.zeros_like(v_KMD)
+        grad_q_LHD = torch.empty_like(q_LHD)
+        size = max(1, BLOCK_ELEMENTS // (q_LHD.shape[1] * keys))
+        for start in range(0, length, size):
+            part = slice(start, min(start + size, length))
+            q_KND, out_KND, slope_KND = (_by_keys(x[part], kv_heads) for x in (q_LHD, out_LHD, grads[0]))
+            seen_LM = ctx.layer.visible(keys - length + part.start, keys - length + part.stop, keys, q_LHD.device)
+            weights_KNM = _weights(ctx.layer, q_KND, k_KMD, seen_LM)
+            grad_v_KMD.baddbmm_(weights_KNM.mT, slope_KND)
+            mean_KN1 = (slope_KND * out_KND).sum(-1, keepdim=True)
+            scores_KNM = torch.baddbmm(-mean_KN1, slope_KND, v_KMD.mT).mul_(weights_KNM).mul_(ctx.layer.scale)
+            grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND)
+            grad_q_LHD[part] = _by_tokens(scores_KNM @ k_KMD, len(q_LHD[part]))
+        grad_k_MKD, grad_v_MKD = (part.transpose(0, 1).to(k_MKD.dtype) for part in (grad_k_KMD, grad_v_KMD))
+        return None, grad_q_LHD, grad_k_MKD, grad_v_MKD
+
+
+def _weights(layer: AttentionLayer, q_KND: Tensor, k_KMD: Tensor, seen_LM: Tensor) -> Tensor:
+    bias_LM = torch.zeros(seen_LM.shape, device=seen_LM.device).masked_fill_(~seen_LM, float("-inf"))
+    bias_NM = bias_LM.repeat(q_KND.shape[1] // len(seen_LM), 1)
+    return torch.baddbmm(bias_NM, q_KND, k_KMD.mT, alpha=layer.scale).softmax(-1)
+
+
+def _by_keys(x_LHD: Tensor, kv_heads: int) -> Tensor:
+    """fp32 [K, N, D]: for each head of keys, N = H / K * L queries, head by head."""
+    length, heads, size = x_LHD.shape
+    by_heads = x_LHD.float().view(length, kv_heads, heads // kv_heads, size).permute(1, 2, 0, 3)
+    return by_heads.reshape(kv_heads, -1, size)
+
+
+def _by_tokens(x_KND: Tensor, length: int) -> Tensor:
+    """`_by_keys` backwards: [L, H, D]."""
+    return x_KND.unflatten(1, (-1, length)).permute(2, 0, 1, 3).flatten(1, 2)

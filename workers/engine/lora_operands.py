@@ -1,0 +1,40 @@
+"""An adapter's matrices as forward passes multiply with them: in the base model's dtype, a group at once."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from workers.engine.adapter_layout import Matrices
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Of a group of n layers of rank R, S = n R: `a_SI` is scale * A, `b_OS` has the Bs as its diagonal blocks."""
+
+    a_SI: Tensor
+    b_OS: Tensor
+
+
+class LoraOperands:
+    """Follows the weights: made again when they have changed. The fp32 weights stay the truth; under a bf16 base the
+    operands are rounded to bf16, as autocast would."""
+
+    def __init__(self, weights: Tensor, matrices: Sequence[Matrices], scale: float) -> None:
+        self._weights, self._matrices, self._scale = weights, matrices, scale
+        self._made: list[Operand] = []
+        self._made_of: tuple[int, torch.dtype] | None = None
+
+    def of(self, dtype: torch.dtype) -> list[Operand]:
+        """One of each group."""
+        wanted = (self._weights._version, dtype)
+        if self._made_of != wanted:
+            self._made = [self._operand(matrices, dtype) for matrices in self._matrices]
+            self._made_of = wanted
+        return self._made
+
+    def _operand(self, matrices: Matrices, dtype: torch.dtype) -> Operand:
+        a_SI = matrices.A.detach() * self._scale
+        b_OS = torch.block_diag(*(b.detach() for b in matrices.Bs))
+        return Operand(a_SI.to(dtype), b_OS.to(dtype))
