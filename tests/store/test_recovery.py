@@ -5,6 +5,7 @@ import pytest
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
+from store.snapshots import Kept
 from tests.store.conftest import SPEC, WORKER, Bench
 from workers.stranded import Stranded
 
@@ -112,14 +113,37 @@ def test_what_changed_the_adapter_is_kept_for_replay_until_a_snapshot_covers_it(
     bench.run(sample)
     bench.run(spoilt, OperationError(ErrorCode.NON_FINITE, "not finite"))
     bench.run(cleared, OperationError(ErrorCode.NON_FINITE, "not finite"))
-    snapshot, replayed = bench.store.snapshots.load(session.id)
-    assert snapshot is None
-    assert [(operation.kind, operation.seq) for operation in replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
+    kept = bench.store.snapshots.load(session.id)
+    assert kept.snapshot is None
+    assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
     assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
-    snapshot, replayed = bench.store.snapshots.load(session.id)
-    assert snapshot == b"the adapter"
-    assert [(operation.kind, operation.seq) for operation in replayed] == [(STEP, 5)]
+    kept = bench.store.snapshots.load(session.id)
+    assert kept.snapshot == b"the adapter"
+    assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(STEP, 5)]
     assert bench.redis.hexists(f"celerity:operation:{train}", "request") == 0
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["the old one is still there", "the old one is gone"])
+def test_a_snapshot_is_loaded_with_what_follows_that_one_though_a_later_is_saved_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    session = bench.running_session()
+    claims = []
+    for number, operation_id in enumerate(accept(bench, session.id, STEP, STEP), start=1):
+        claims.append(bench.claim(operation_id))
+        bench.store.claims.finish(claims[-1], OptimStepResult(step=number, metrics={}))
+    assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    get = bench.objects.get
+
+    def get_late(path: str) -> bytes:
+        if bench.store.snapshots.save(claims[1], WORKER, b"after step 2") and is_deleted:
+            bench.store.janitor.delete_garbage()
+        return get(path)
+
+    monkeypatch.setattr(bench.objects, "get", get_late)
+    kept = bench.store.snapshots.load(session.id)
+    expected = (b"after step 2", []) if is_deleted else (b"after step 1", [2])
+    assert (kept.snapshot, [operation.seq for operation in kept.replayed]) == expected
 
 
 def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Bench) -> None:
@@ -132,7 +156,7 @@ def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Be
     bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
     assert bench.store.snapshots.save(new, NEW, b"new")
     assert not bench.store.snapshots.save(late, NEW, b"old")
-    assert bench.store.snapshots.load(session.id)[0] == b"new"
+    assert bench.store.snapshots.load(session.id).snapshot == b"new"
 
 
 @pytest.mark.parametrize("saved", [True, False])
@@ -147,7 +171,7 @@ def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) 
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
     bench.store.janitor.delete_garbage()
-    assert bench.store.snapshots.load(session.id) == (None, [])
+    assert bench.store.snapshots.load(session.id) == Kept(None, False, [])
     assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
     assert bench.store.operations.get(session.id, step).status is OperationStatus.COMPLETED
 

@@ -175,7 +175,33 @@ def test_letting_go_of_what_others_hold_does_not_wait_for_one_that_is_being_rest
     with bench.residency.hold(bench.claim("a")):
         pass
     with bench.residency._locks["a"]:
-        bench.residency.release_all_but(set())
+        bench.residency.release_others(set)
         assert bench.residency.count == 1
-    bench.residency.release_all_but(set())
+    bench.residency.release_others(set)
     assert bench.adapters() == {}
+
+
+def test_what_comes_while_a_heartbeat_asks_what_is_held_here_is_not_let_go_of(bench: Bench) -> None:
+    for session_id in ("left", "back"):
+        with bench.residency.hold(bench.claim(session_id)):
+            pass
+
+    def read_held() -> set[str]:
+        """The answer is of the moment before two sessions came, one of them for the second time."""
+        for claim in (bench.claim("new"), bench.claim("back", epoch=3)):
+            with bench.residency.hold(claim):
+                pass
+        return set()
+
+    bench.residency.release_others(read_held)
+    assert sorted(bench.adapters()) == ["back", "new"]
+
+
+def test_an_operation_of_an_older_epoch_does_not_touch_the_adapter_of_a_later_one(bench: Bench) -> None:
+    with bench.residency.hold(bench.claim("a", epoch=3)):
+        current = bench.engine._core._residents["a"].adapter
+        late = bench.residency.hold(bench.claim("a", epoch=1))
+        with pytest.raises(OperationFailedError, match="another worker") as refused, late:
+            pass
+        assert refused.value.error.code is ErrorCode.SESSION_NOT_ACTIVE
+        assert bench.engine._core._residents["a"].adapter is current
