@@ -45,6 +45,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     worker_threads: Count = 512
     heartbeat_interval: Seconds = 1.0
     heartbeat_timeout: Seconds = 8.0
+    broker_check_interval: Seconds = 10.0
     redispatch_after: Seconds = 10.0
     drain_seconds: Seconds = 25.0
     max_worker_sessions: Count = 256
