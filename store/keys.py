@@ -15,7 +15,7 @@ sessions:ended            zset   ended sessions, by the time they ended
 operation:{id}            hash   session, kind, seq, state, times, attempts, claim, request, result, error
 due                       zset   operations that wait for a worker, by the time they were dispatched
 workers                   zset   live workers, by last heartbeat
-worker:{id}               string what the worker serves (msgpack)
+worker:{id}               hash   announcement (msgpack), capacity, memory
 worker:{id}:sessions      set    the sessions it holds
 answer:{scope}:{key}      hash   Idempotency-Key: digest, id, answer
 checkpoint:{id}           hash   record, owner, session, kind, created_at, folder, deleted (once it is)

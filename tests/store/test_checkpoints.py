@@ -199,7 +199,7 @@ def test_it_outlives_its_session(bench: Bench) -> None:
 
 def resumed(bench: Bench, checkpoint: Checkpoint) -> Session:
     spec = msgspec.structs.replace(SPEC, checkpoint_id=checkpoint.id)
-    session = bench.store.sessions.create(spec, WORKER, checkpoint=checkpoint)
+    session = bench.store.sessions.create(spec, [WORKER], checkpoint=checkpoint)
     bench.run(bench.outbox.take()[0])
     return bench.store.sessions.get(session.id)
 
@@ -250,7 +250,7 @@ def test_a_session_cannot_go_on_from_what_was_deleted_meanwhile(bench: Bench) ->
     bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
     sessions = len(bench.store.sessions.list(ANONYMOUS, None, 20, 0))
     with pytest.raises(CheckpointGoneError):
-        bench.store.sessions.create(SPEC, WORKER, checkpoint=checkpoint)
+        bench.store.sessions.create(SPEC, [WORKER], checkpoint=checkpoint)
     assert len(bench.store.sessions.list(ANONYMOUS, None, 20, 0)) == sessions
     assert bench.outbox.take() == []
 

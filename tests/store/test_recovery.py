@@ -44,7 +44,7 @@ def test_what_was_running_and_what_was_sent_goes_to_the_new_worker_in_order(benc
 
 
 def test_a_session_that_was_being_created_is_created_by_the_new_worker(bench: Bench) -> None:
-    session = bench.store.sessions.create(SPEC, WORKER)
+    session = bench.store.sessions.create(SPEC, [WORKER])
     (creation,) = bench.outbox.take()
     bench.claim(creation)
     kill_worker(bench)
@@ -69,7 +69,7 @@ def test_a_session_that_reaches_a_worker_just_forgotten_moves_on(bench: Bench) -
     for gone in ("worker-2", "worker-3"):
         bench.beat(gone)
         assert bench.store.workers.forget(gone)
-    created = bench.store.sessions.create(SPEC, "worker-2")
+    created = bench.store.sessions.create(SPEC, ["worker-2"])
     assert bench.store.sessions.move(session.id, WORKER, "worker-3")
     assert bench.store.workers.left() == ["worker-2", "worker-3"]
     assert not bench.store.workers.forget("worker-2"), "it holds something again"

@@ -21,7 +21,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.residency import Residency
 
-WHOLE = 16_000_000
+WHOLE = 24_000_000
 RESERVED = 100_000
 
 
