@@ -34,17 +34,26 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     fence: str
 
 
+class SuspectError(Exception):
+    """The operation may have killed its workers: it is to be run alone."""
+
+
 class Claims:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def claim(self, operation_id: str, worker_id: str, fence: str) -> Claim | None:
+    def claim(self, operation_id: str, worker_id: str, fence: str, *, beside_others: bool = False) -> Claim | None:
         """The operation for the worker that holds its session; None when it is not to be run
         (claimed or ended already, unknown, or another worker's).
 
         `fence` is new for each attempt to run it; claiming again with the same one is safe.
+        Raises SuspectError for one that may not run `beside_others`, since its workers have died half as often as they
+        may.
         """
-        reply = self._context.scripts.run("claim", operation_id, worker_id, fence)
+        suspect_from = max(1, self._context.settings.most_attempts // 2) if beside_others else ""
+        reply = self._context.scripts.run("claim", operation_id, worker_id, fence, suspect_from)
+        if reply == b"suspect":
+            raise SuspectError
         if not reply:
             return None
         session_id, kind, seq, stored, spec, epoch = reply

@@ -15,7 +15,7 @@ from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
 from contract.sample import SampleRequest
-from store.claims import Claim
+from store.claims import Claim, SuspectError
 from workers.backend import Outcome
 from workers.celery_app import app
 from workers.patience import persist
@@ -31,27 +31,37 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
 
     def register(run: Run) -> None:
         def task(self: Task) -> Outcome:
-            runtime, operation_id, fence = current(), self.request.id, str(uuid4())
-            runtime.stranded.enter(operation_id)
-            claim = None
+            runtime = current()
             try:
-                claim = persist(
-                    lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
-                    f"claiming operation {operation_id}",
-                )
-            finally:
-                if claim is None:
-                    runtime.stranded.leave(operation_id)
-            if claim is None:
-                # A duplicate of a message, or one that came too late: there is nothing to do.
-                raise Ignore
-            self.request.claim = claim
-            return run(runtime, claim)
+                with runtime.turns.beside_others():
+                    self.request.claim = _claim(runtime, self.request.id, beside_others=True)
+                    return run(runtime, self.request.claim)
+            except SuspectError:
+                with runtime.turns.alone():
+                    self.request.claim = _claim(runtime, self.request.id, beside_others=False)
+                    return run(runtime, self.request.claim)
 
         for kind in kinds:
             app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
 
     return register
+
+
+def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim:
+    """Raises Ignore for a duplicate of a message, or one that came too late, and SuspectError."""
+    claim, fence = None, str(uuid4())
+    runtime.stranded.enter(operation_id)
+    try:
+        claim = persist(
+            lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence, beside_others=beside_others),
+            f"claiming operation {operation_id}",
+        )
+    finally:
+        if claim is None:
+            runtime.stranded.leave(operation_id)
+    if claim is None:
+        raise Ignore
+    return claim
 
 
 @operation_task(OperationKind.CREATE_SESSION)

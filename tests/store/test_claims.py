@@ -1,7 +1,12 @@
 """An operation takes effect once, whatever is delivered twice or comes late."""
 
+from functools import partial
+
+import pytest
+
 from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
+from store.claims import SuspectError
 from store.dispatch import Dispatcher, producer
 from store.store import Store
 from tests.store.conftest import WORKER, Bench
@@ -90,3 +95,18 @@ def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(ben
     bench.redis.zincrby("celerity:due", -60.0, step)
     bench.store.claims.publish_overdue(WORKER)
     assert bench.outbox.take() == [step]
+
+
+def test_what_died_with_half_its_workers_is_not_begun_beside_others(bench: Bench) -> None:
+    session = bench.running_session()
+    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+    claim = partial(bench.store.claims.claim, step, WORKER, beside_others=True)
+    assert claim("once") is not None
+    bench.store.sessions.move(session.id, WORKER, WORKER)
+    assert claim("twice") == claim("twice") is not None, "asked again, for its answer was lost"
+    bench.store.sessions.move(session.id, WORKER, WORKER)
+    for fence in ("three times", "four times"):
+        with pytest.raises(SuspectError):
+            claim(fence)
+    assert bench.store.operations.get(session.id, step).status is OperationStatus.PENDING
+    assert bench.store.claims.claim(step, WORKER, "alone") is not None
