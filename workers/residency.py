@@ -29,17 +29,19 @@ ROOM_PAUSE = 0.05
 
 @dataclass
 class Resident:
-    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, and how
-    many operations use it just now."""
+    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the last
+    operation that has changed it, and how many operations use it just now."""
 
     size: int
     epoch: int | None = None
+    changed_by: int = -1
     users: int = 0
 
 
 class Residency:
     """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
-    has held the session, what is here is old.
+    has held the session, what is here is old. And it is good for what comes after the operations that have changed it:
+    when Redis has come back with less than it had told, what is here is new.
 
     Whoever needs an adapter passes the door, where one that needs room waits for it, and all others behind it: so a
     large one is not kept waiting by the small ones that are busy for ever.
@@ -79,9 +81,11 @@ class Residency:
             pass
         with self._locks[claim.session_id]:
             resident = self._residents.get(claim.session_id)
-            if resident is None or resident.epoch != claim.epoch:
+            if resident is None or resident.epoch != claim.epoch or resident.changed_by >= claim.seq:
                 _refuse_if_late(claim, resident)
                 resident = self._restore(claim)
+            if claim.kind.changes_the_adapter:
+                resident.changed_by = claim.seq
             self._residents.move_to_end(claim.session_id)
             resident.users += 1
         self._park_surplus()

@@ -52,9 +52,11 @@ class Bench:
     def spec(self, rank: int) -> SessionSpec:
         return SessionSpec(base_model=self.card, lora=LoraConfig(rank=rank), seed=1)
 
-    def claim(self, session_id: str, rank: int = 8, epoch: int = 1) -> Claim:
+    def claim(
+        self, session_id: str, rank: int = 8, epoch: int = 1, kind: OperationKind = OperationKind.SAMPLE, seq: int = 1
+    ) -> Claim:
         return Claim(
-            operation_id=f"of {session_id}", session_id=session_id, kind=OperationKind.SAMPLE, seq=1, epoch=epoch,
+            operation_id=f"of {session_id}", session_id=session_id, kind=kind, seq=seq, epoch=epoch,
             spec=self.spec(rank), stored=b"", fence="",
         )  # fmt: skip
 
@@ -205,3 +207,14 @@ def test_an_operation_of_an_older_epoch_does_not_touch_the_adapter_of_a_later_on
             pass
         assert refused.value.error.code is ErrorCode.SESSION_NOT_ACTIVE
         assert bench.engine._core._residents["a"].adapter is current
+
+
+@pytest.mark.parametrize("kind", [OperationKind.SAMPLE, OperationKind.OPTIM_STEP])
+def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Bench, kind: OperationKind) -> None:
+    def adapter_for(claim: Claim) -> object:
+        with bench.residency.hold(claim):
+            return bench.engine._core._residents["a"].adapter
+
+    changed = adapter_for(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7))
+    assert adapter_for(bench.claim("a", seq=8)) is adapter_for(bench.claim("a", seq=9)) is changed
+    assert adapter_for(bench.claim("a", kind=kind, seq=7)) is not changed
