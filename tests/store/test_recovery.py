@@ -159,6 +159,73 @@ def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Be
     assert bench.store.snapshots.load(session.id).snapshot == b"new"
 
 
+def test_a_worker_to_which_the_session_came_back_cannot_save_what_it_had_before(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    late = bench.claim(step)
+    bench.store.sessions.move(session.id, WORKER, NEW)
+    bench.store.sessions.move(session.id, NEW, WORKER)
+    assert not bench.store.snapshots.save(late, WORKER, b"old")
+    assert bench.store.snapshots.save(bench.claim(step), WORKER, b"new")
+
+
+def test_a_snapshot_that_comes_after_the_session_s_end_leaves_nothing(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    claim = bench.claim(step)
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    bench.outbox.take()
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    assert not bench.store.snapshots.save(claim, WORKER, b"late")
+    assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
+
+
+def test_a_session_moves_once_however_many_workers_miss_the_lost_one(bench: Bench) -> None:
+    session = bench.running_session()
+    assert bench.store.sessions.move(session.id, WORKER, NEW)
+    assert not bench.store.sessions.move(session.id, WORKER, "worker-3")
+    assert bench.store.sessions.get(session.id).worker_id == NEW
+    assert bench.store.workers.sessions("worker-3") == set()
+
+
+def test_a_session_that_has_ended_does_not_move(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    assert not bench.store.sessions.move(session.id, WORKER, NEW)
+    assert bench.store.workers.sessions(NEW) == set()
+
+
+def kill_each_worker_of(bench: Bench, session_id: str, operation_id: str) -> str:
+    """As often as an operation may be begun; the worker that holds the session at last."""
+    for attempt in range(1, 6):
+        assert bench.claim(operation_id, f"worker-{attempt}") is not None
+        assert bench.store.sessions.move(session_id, f"worker-{attempt}", f"worker-{attempt + 1}")
+    bench.outbox.take()
+    return "worker-6"
+
+
+def test_a_session_whose_creation_kills_every_worker_ends_in_error(bench: Bench) -> None:
+    session = bench.store.sessions.create(SPEC, [WORKER])
+    (waiting,) = accept(bench, session.id, STEP)
+    kill_each_worker_of(bench, session.id, bench.outbox.take()[0])
+    ended = bench.store.sessions.get(session.id)
+    assert ended.status is SessionStatus.ERROR
+    assert "5 times" in (ended.reason or "")
+    error = bench.store.operations.get(session.id, waiting).error
+    assert error is not None and error.code is ErrorCode.SESSION_NOT_ACTIVE
+
+
+def test_a_session_stops_though_each_worker_died_while_it_did(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.store.sessions.stop(session.id)
+    (stop,) = bench.outbox.take()
+    last = kill_each_worker_of(bench, session.id, stop)
+    assert bench.store.claims.finish(bench.claim(stop, last), None)
+    assert bench.store.sessions.get(session.id).status is SessionStatus.STOPPED
+
+
 @pytest.mark.parametrize("saved", [True, False])
 def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) -> None:
     session = bench.running_session()
