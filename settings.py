@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     objects_url: str = ""
     models_dir: Path | None = None
     api_keys: tuple[ApiKey, ...] = ()
+    open_metrics: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     # Engine
@@ -77,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     session_retention: SecondsOrNone = 7 * DAY
     result_retention: SecondsOrNone = DAY
     results_kept: Count = 1000
+    curve_points: CountOrNone = 5000
     idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off

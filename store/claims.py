@@ -6,6 +6,7 @@ import msgspec
 
 from contract.checkpoint import Checkpoint
 from contract.codec import decode, encode
+from contract.figures import NO_FIGURES, Figures
 from contract.operation import ErrorCode, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
 from contract.session import SessionSpec
@@ -72,8 +73,11 @@ class Claims:
         """What the claimed operation asks for."""
         return decode(self._context.payloads.get(claim.stored), into)
 
-    def finish(self, claim: Claim, outcome: msgspec.Struct | OperationError | None) -> bool:
-        """Ends the operation with its result or error and dispatches what this releases.
+    def finish(
+        self, claim: Claim, outcome: msgspec.Struct | OperationError | None, figures: Figures = NO_FIGURES
+    ) -> bool:
+        """Ends the operation with its result or error and dispatches what this releases. What it measured is counted
+        and joins its session's curve when it COMPLETED.
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
@@ -88,9 +92,11 @@ class Claims:
         most_samples = self._context.settings.max_running_samples
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
+        values = msgspec.json.encode(figures.values) if figures.values else ""
+        measured = (figures.sampled, figures.trained, values, self._context.settings.curve_points)
         reply = self._context.scripts.run(
             "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
-            most_samples, *kept,
+            most_samples, *kept, *measured,
         )  # fmt: skip
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)

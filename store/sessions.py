@@ -129,6 +129,13 @@ class Sessions:
         ids = self._context.redis.zrangebyscore(keys.SESSIONS_ENDED, "-inf", time, start=0, num=1000)
         return [id.decode() for id in ids]
 
+    def count(self) -> dict[SessionStatus, int]:
+        """How many there are of each status, over all owners."""
+        with self._context.redis.pipeline(transaction=False) as pipeline:
+            for status in SessionStatus:
+                pipeline.zcard(keys.sessions_with(status))
+            return dict(zip(SessionStatus, pipeline.execute(), strict=True))
+
     def running(self) -> list[str]:
         ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)
         return [id.decode() for id in ids]

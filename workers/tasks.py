@@ -11,10 +11,11 @@ import msgspec
 from celery import Task
 from celery.exceptions import Ignore
 
+from contract.figures import figures_of_pass, figures_of_sample, figures_of_step
 from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
-from contract.sample import SampleRequest
+from contract.sample import SampleRequest, ScoredPrompt
 from store.claims import Claim, SuspectError
 from workers.backend import Outcome
 from workers.celery_app import app
@@ -75,10 +76,11 @@ def sample(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, SampleRequest)
     with runtime.residency.hold(claim):
         sampled = runtime.engine.sample(claim.session_id, request)
-        if not (request.prompt_logprobs or request.topk_prompt_logprobs):
-            return Outcome(sampled.result())
-        prompts = runtime.engine.score_prompts(claim.session_id, request).result()
-        return Outcome(msgspec.structs.replace(sampled.result(), prompts=prompts))
+        prompts: tuple[ScoredPrompt, ...] = ()
+        if request.prompt_logprobs or request.topk_prompt_logprobs:
+            prompts = runtime.engine.score_prompts(claim.session_id, request).result()
+        result = msgspec.structs.replace(sampled.result(), prompts=prompts)
+        return Outcome(result, figures_of_sample(result))
 
 
 @operation_task(OperationKind.WEIGHTS_SYNC)
@@ -91,7 +93,8 @@ def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     with runtime.residency.hold(claim):
-        return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
+        result = runtime.engine.forward_backward(claim.session_id, request, seed).result()
+        return Outcome(result, figures_of_pass(request, result))
 
 
 @operation_task(OperationKind.OPTIM_STEP)
@@ -99,7 +102,7 @@ def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, OptimStepRequest)
     with runtime.residency.hold(claim):
         result = runtime.engine.optim_step(claim.session_id, request).result()
-        return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
+        return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)

@@ -14,6 +14,7 @@ if move(id, 'claim') then
   redis.call('HINCRBY', keys.operation(id), 'attempts', 1)
   redis.call('ZREM', keys.due, id)
 elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
+  count('refused:claim')
   return false
 end
 local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request')

@@ -57,7 +57,7 @@ def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench:
     claim = bench.claim(step)
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
-    assert bench.store.counters()["operations"]["optim-step", "COMPLETED"] == 1
+    assert bench.store.counts().counter("ended")["optim-step", "COMPLETED"] == 1
     assert bench.store.sessions.get(session_id).step == 1
 
 
