@@ -31,6 +31,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     objects_url: str = ""
     models_dir: Path | None = None
     api_keys: tuple[ApiKey, ...] = ()
+    open_metrics: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
 
     # Engine
@@ -45,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     worker_threads: Count = 512
     heartbeat_interval: Seconds = 1.0
     heartbeat_timeout: Seconds = 8.0
+    broker_check_interval: Seconds = 10.0
     redispatch_after: Seconds = 10.0
     drain_seconds: Seconds = 25.0
     max_worker_sessions: Count = 256
@@ -76,6 +78,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     session_retention: SecondsOrNone = 7 * DAY
     result_retention: SecondsOrNone = DAY
     results_kept: Count = 1000
+    curve_points: CountOrNone = 5000
     idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off

@@ -10,6 +10,7 @@ from contract.session import Session
 from store.errors import NotFoundError
 
 OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
+METRICS = "/metrics"
 
 
 def register(app: Flask) -> None:
@@ -49,4 +50,6 @@ def _token() -> str:
 
 
 def _is_open(path: str) -> bool:
+    if path == METRICS:
+        return state().settings.open_metrics
     return path in OPEN_PATHS or path.startswith(("/static/", LINKS))

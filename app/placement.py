@@ -1,4 +1,4 @@
-"""Where a new session goes: which base model is meant, and which live worker takes it."""
+"""Where a new session goes: which base model is meant, and which live workers may take it."""
 
 from app.errors import UnavailableError
 from app.state import state
@@ -6,6 +6,7 @@ from contract.model import ModelCard
 from contract.session import SessionSpec
 from models.catalog import UnknownModelError
 from schemas.problems import refusal, shorten
+from store.workers import Worker
 
 MOST_REASON_CHARACTERS = 200
 NO_WORKER = "no worker is alive just now; retry"
@@ -13,19 +14,18 @@ NO_WORKER = "no worker is alive just now; retry"
 
 def served_models() -> list[ModelCard]:
     """The models of all live workers, by name."""
-    cards = {card.name: card for worker in state().store.workers.live() for card in worker.models}
-    return [cards[name] for name in sorted(cards)]
+    return _models_of(state().store.workers.live())
 
 
 def find_model(name: str) -> ModelCard:
-    """A model that a live worker serves, or one of the hub.
+    """A model that a worker serves, or one of the hub. A worker that is away has said what it serves.
 
-    Raises ValidationError for any other name, UnavailableError when no worker is alive to ask.
+    Raises ValidationError for any other name, UnavailableError when there is no worker that said so.
     """
-    served = served_models()
-    if not served:
+    known = _models_of(state().store.workers.known())
+    if not known:
         raise UnavailableError(NO_WORKER)
-    for card in served:
+    for card in known:
         if card.name == name:
             return card
     try:
@@ -34,9 +34,14 @@ def find_model(name: str) -> ModelCard:
         raise refusal("base_model", shorten(str(error), MOST_REASON_CHARACTERS)) from error
 
 
-def place(spec: SessionSpec) -> str:
-    """The id of the worker for a new session. Raises UnavailableError when none is alive."""
-    worker_id = state().store.workers.place(spec)
-    if worker_id is None:
+def candidates(spec: SessionSpec) -> list[str]:
+    """The ids of the workers for a new session, the best first. Raises UnavailableError when none is alive."""
+    found = state().store.workers.candidates(spec)
+    if not found:
         raise UnavailableError(NO_WORKER)
-    return worker_id
+    return found
+
+
+def _models_of(workers: list[Worker]) -> list[ModelCard]:
+    cards = {card.name: card for worker in workers for card in worker.models}
+    return [cards[name] for name in sorted(cards)]

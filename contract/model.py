@@ -7,7 +7,7 @@ class ModelCard(msgspec.Struct, frozen=True, kw_only=True):
     """A base model's name and the limits that requests are checked against.
 
     `context_length` is in tokens; `has_tokenizer` says whether stop strings can be honoured. `adapter_width` is the
-    number of weights of an adapter of rank 1, 0 where the model does not say.
+    number of weights of an adapter of rank 1.
     """
 
     name: str

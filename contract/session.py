@@ -55,7 +55,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def adapter_bytes(self) -> int:
-        """Memory that the adapter takes, with its gradients and optimizer state; 0 where its model does not say."""
+        """Memory that the adapter takes, with its gradients and optimizer state."""
         each = BYTES_PER_WEIGHT + (PUBLISHED_BYTES if self.publishes else 0)
         return each * self.lora.rank * self.base_model.adapter_width
 

@@ -9,14 +9,21 @@ from contract.model import ModelCard
 
 # What the model families call their context length.
 CONTEXT_LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-SIZE_KEYS = ("num_hidden_layers", "hidden_size", "intermediate_size", "num_attention_heads")
+# Their layers, hidden size, inner size and attention heads.
+SIZE_KEYS = (
+    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
+    ("hidden_size", "n_embd", "d_model"),
+    ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
+    ("num_attention_heads", "n_head", "n_heads"),
+)
 
 
 def read_card(name: str, config: Path, *, has_tokenizer: bool) -> ModelCard:
     """The card of the model that the file `config` describes.
 
     Raises:
-        ValueError: the file is not a JSON object, or does not state the vocabulary size or the context length.
+        ValueError: the file is not a JSON object, or does not state the vocabulary size, the context length or the
+            sizes that an adapter's follows from.
     """
     fields = _read_object(config)
     return ModelCard(
@@ -30,11 +37,8 @@ def read_card(name: str, config: Path, *, has_tokenizer: bool) -> ModelCard:
 
 def _adapter_width(fields: Mapping[str, Any]) -> int:
     """Inputs and outputs of all layers that are adapted, taken together: q, k, v, o, gate, up and down projections of a
-    dense decoder. 0 when the sizes are not stated."""
-    try:
-        layers, hidden, inner, heads = (_positive(fields, key) for key in SIZE_KEYS)
-    except ValueError:
-        return 0
+    dense decoder. A model that has some of them under other names gets a smaller adapter than this."""
+    layers, hidden, inner, heads = (_positive(fields, *keys) for keys in SIZE_KEYS)
     head = _stated(fields, "head_dim") or hidden // heads
     queries, keys = heads * head, (_stated(fields, "num_key_value_heads") or heads) * head
     return layers * (2 * (hidden + queries) + 2 * (hidden + keys) + 3 * (hidden + inner))

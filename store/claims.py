@@ -6,6 +6,7 @@ import msgspec
 
 from contract.checkpoint import Checkpoint
 from contract.codec import decode, encode
+from contract.figures import NO_FIGURES, Figures
 from contract.operation import ErrorCode, OperationError, OperationKind
 from contract.optim_step import OptimStepResult
 from contract.session import SessionSpec
@@ -34,17 +35,26 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     fence: str
 
 
+class SuspectError(Exception):
+    """The operation may have killed its workers: it is to be run alone."""
+
+
 class Claims:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def claim(self, operation_id: str, worker_id: str, fence: str) -> Claim | None:
+    def claim(self, operation_id: str, worker_id: str, fence: str, *, beside_others: bool = False) -> Claim | None:
         """The operation for the worker that holds its session; None when it is not to be run
         (claimed or ended already, unknown, or another worker's).
 
         `fence` is new for each attempt to run it; claiming again with the same one is safe.
+        Raises SuspectError for one that may not run `beside_others`, since its workers have died half as often as they
+        may.
         """
-        reply = self._context.scripts.run("claim", operation_id, worker_id, fence)
+        suspect_from = max(1, self._context.settings.most_attempts // 2) if beside_others else ""
+        reply = self._context.scripts.run("claim", operation_id, worker_id, fence, suspect_from)
+        if reply == b"suspect":
+            raise SuspectError
         if not reply:
             return None
         session_id, kind, seq, stored, spec, epoch = reply
@@ -63,8 +73,11 @@ class Claims:
         """What the claimed operation asks for."""
         return decode(self._context.payloads.get(claim.stored), into)
 
-    def finish(self, claim: Claim, outcome: msgspec.Struct | OperationError | None) -> bool:
-        """Ends the operation with its result or error and dispatches what this releases.
+    def finish(
+        self, claim: Claim, outcome: msgspec.Struct | OperationError | None, figures: Figures = NO_FIGURES
+    ) -> bool:
+        """Ends the operation with its result or error and dispatches what this releases. What it measured is counted
+        and joins its session's curve when it COMPLETED.
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
@@ -79,9 +92,11 @@ class Claims:
         most_samples = self._context.settings.max_running_samples
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
+        values = msgspec.json.encode(figures.values) if figures.values else ""
+        measured = (figures.sampled, figures.trained, values, self._context.settings.curve_points)
         reply = self._context.scripts.run(
             "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
-            most_samples, *kept,
+            most_samples, *kept, *measured,
         )  # fmt: skip
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)

@@ -54,5 +54,7 @@ class Dispatcher:
 def producer(redis_url: str) -> Celery:
     """A Celery app that only sends: it has no tasks and no result backend."""
     celery = Celery("celerity", broker=redis_url, set_as_current=False)
-    celery.conf.broker_transport_options = {"socket_connect_timeout": 2, "socket_timeout": 5}
+    # A request waits for this: what cannot be sent at once is left to the sweeper.
+    once = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
+    celery.conf.broker_transport_options = {"socket_connect_timeout": 2, "socket_timeout": 5, **once}
     return celery

@@ -55,9 +55,10 @@ class Janitor:
             self._workers.forget(worker_id)
 
     def _move(self, session: Session, lost: str) -> None:
-        new = self._workers.adopter(session.spec)
-        if new and self._sessions.move(session.id, lost, new):
-            log.warning("session %s moved from worker %s, which is gone, to %s", session.id, lost, new)
+        """To a worker that may be full: what was accepted is never refused."""
+        for new in self._workers.candidates(session.spec)[:1]:
+            if self._sessions.move(session.id, lost, new):
+                log.warning("session %s moved from worker %s, which is gone, to %s", session.id, lost, new)
 
     def stop_idle_sessions(self) -> None:
         if not self._settings.idle_timeout:

@@ -4,18 +4,20 @@ key                       type   holds
 session:{id}              hash   spec, owner, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
                                  to, if it does), covered (the last seq that the snapshot covers), published (step of
-                                 the weights that samples use), labels, resources, final (the status it is to end in)
+                                 the weights that samples use), labels, resources, final (the status it is to end in),
+                                 sampled, trained (tokens so far)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for, by seq
 session:{id}:results      zset   operations whose result is kept, by ended_at
 session:{id}:replay       zset   finished operations that the snapshot does not cover, by seq
 session:{id}:answers      set    answer keys that live as long as the session
+session:{id}:curve        stream what finished operations measured, with the step they belong to
 sessions:{STATUS}         zset   sessions of one status, by created_at
 sessions:ended            zset   ended sessions, by the time they ended
 operation:{id}            hash   session, kind, seq, state, times, attempts, claim, request, result, error
 due                       zset   operations that wait for a worker, by the time they were dispatched
 workers                   zset   live workers, by last heartbeat
-worker:{id}               string what the worker serves (msgpack)
+worker:{id}               hash   announcement (msgpack), capacity, memory
 worker:{id}:sessions      set    the sessions it holds
 answer:{scope}:{key}      hash   Idempotency-Key: digest, id, answer
 checkpoint:{id}           hash   record, owner, session, kind, created_at, folder, deleted (once it is)
@@ -37,7 +39,7 @@ owner:{id}:sessions:{STATUS} zset the same, those of one status
 owner:{id}:waiting        set    its operations not yet ended, over all its sessions
 owner:{id}:bucket         hash   tokens for requests, and when they were counted
 garbage                   set    paths of objects that nothing refers to any more; of folders, with a slash
-counters                  hash   kind:state -> ended operations since the store was made
+counters                  hash   what has been counted since the store was made; see counts.py
 ended                     channel ids of operations, as they end
 
 One server (or one with replicas), not a cluster: a script touches the keys of one session and of
@@ -84,6 +86,10 @@ def replay(session_id: str) -> str:
 
 def answers(session_id: str) -> str:
     return session(session_id) + ":answers"
+
+
+def curve(session_id: str) -> str:
+    return session(session_id) + ":curve"
 
 
 def sessions_with(status: str) -> str:
@@ -155,7 +161,7 @@ def bucket(owner: str) -> str:
 
 
 FAMILIES = (
-    session, lane, operations, results, replay, answers, sessions_with, operation, worker, worker_sessions,
+    session, lane, operations, results, replay, answers, curve, sessions_with, operation, worker, worker_sessions,
     api_key, owner_sessions, owner_sessions_with, owner_waiting, bucket,
     checkpoint, checkpoint_sessions, checkpoints, resources, resources_sessions, resources_with, owner_resources,
 )  # fmt: skip

@@ -4,7 +4,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from store import keys, transitions
+from store import counts, keys, transitions
 from store.connection import RawRedis
 
 LUA = Path(__file__).parent / "lua"
@@ -13,7 +13,7 @@ LUA = Path(__file__).parent / "lua"
 @cache
 def _source(name: str) -> str:
     shared = (LUA / "common.lua").read_text()
-    return keys.lua_table() + transitions.lua_table() + shared + (LUA / f"{name}.lua").read_text()
+    return keys.lua_table() + transitions.lua_table() + counts.lua_table() + shared + (LUA / f"{name}.lua").read_text()
 
 
 class Scripts:

@@ -1,6 +1,6 @@
 """Sessions: created, read, listed, stopped, and removed when their time is over."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from uuid import uuid4
 
@@ -9,9 +9,17 @@ from contract.codec import encode
 from contract.session import Labels, Session, SessionSpec, SessionStatus
 from store import keys
 from store.context import Context
-from store.errors import CheckpointGoneError, KeyReusedError, LimitReachedError, NotFoundError, ResourcesStoppedError
+from store.errors import (
+    CheckpointGoneError,
+    KeyReusedError,
+    LimitReachedError,
+    NoRoomError,
+    NotFoundError,
+    ResourcesStoppedError,
+)
 from store.idempotency import Once
 from store.records import SESSION_FIELDS, session_from
+from store.workers import needed
 
 PAGE = 100
 NO_LABELS = Labels()
@@ -24,25 +32,28 @@ class Sessions:
     def create(
         self,
         spec: SessionSpec,
-        worker_id: str,
+        workers: Sequence[str],
         once: Once | None = None,
         checkpoint: Checkpoint | None = None,
         labels: Labels = NO_LABELS,
     ) -> Session:
-        """A new session in CREATING, its creation dispatched to `worker_id`. It goes on from the training
-        `checkpoint` if there is one, which may be deleted from then on.
+        """A new session in CREATING, its creation dispatched to the first of the `workers` that has room for it. It
+        goes on from the training `checkpoint` if there is one, which may be deleted from then on.
 
-        Raises KeyReusedError, LimitReachedError, CheckpointGoneError when the checkpoint was deleted meanwhile, and
-        ResourcesStoppedError when its model resources are; a key that came before with
+        Raises NoRoomError, KeyReusedError, LimitReachedError, CheckpointGoneError when the checkpoint was deleted
+        meanwhile, and ResourcesStoppedError when its model resources are; a key that came before with
         the same body gives the first session.
         """
         session_id = str(uuid4())
-        arguments = (session_id, str(uuid4()), encode(spec), worker_id, *(once.arguments if once else ("", "")))
+        arguments = (session_id, str(uuid4()), encode(spec), *(once.arguments if once else ("", "")))
         most = self._context.settings.max_sessions_per_key
         origin = (checkpoint.id, checkpoint.state_path) if checkpoint else ("", "")
         step = checkpoint.step if checkpoint and spec.load_optimizer else 0
-        more = (*origin, step, spec.resources_id or "", encode(labels))
+        sizes = (spec.adapter_bytes, needed(spec.adapter_bytes))
+        more = (*origin, step, spec.resources_id or "", encode(labels), *sizes, *workers)
         reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *more)
+        if reply[0] == b"no-room":
+            raise NoRoomError
         if reply[0] == b"stopped":
             raise ResourcesStoppedError("the model resources are stopped")
         if reply[0] == b"gone":
@@ -117,6 +128,13 @@ class Sessions:
     def ended_before(self, time: float) -> list[str]:
         ids = self._context.redis.zrangebyscore(keys.SESSIONS_ENDED, "-inf", time, start=0, num=1000)
         return [id.decode() for id in ids]
+
+    def count(self) -> dict[SessionStatus, int]:
+        """How many there are of each status, over all owners."""
+        with self._context.redis.pipeline(transaction=False) as pipeline:
+            for status in SessionStatus:
+                pipeline.zcard(keys.sessions_with(status))
+            return dict(zip(SessionStatus, pipeline.execute(), strict=True))
 
     def running(self) -> list[str]:
         ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)

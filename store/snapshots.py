@@ -1,11 +1,11 @@
 """What a worker needs to hold a session: the last snapshot, and the finished operations after it."""
 
+from typing import Any
 from uuid import uuid4
 
 import msgspec
 
 from contract.operation import OperationKind
-from store import keys
 from store.claims import Claim
 from store.context import Context
 from store.objects import Objects
@@ -19,26 +19,40 @@ class Replayed(msgspec.Struct, frozen=True):
     request: bytes
 
 
+class Kept(msgspec.Struct, frozen=True):
+    """The last snapshot (None before the first), whether that is the checkpoint which the session goes on from, and
+    what came after it, in order."""
+
+    snapshot: bytes | None
+    is_checkpoint: bool
+    replayed: list[Replayed]
+
+
 class Snapshots:
     def __init__(self, context: Context, objects: Objects) -> None:
         self._context = context
         self._objects = objects
 
-    def is_checkpoint(self, session_id: str) -> bool:
-        """Whether the session's snapshot still is the checkpoint that it goes on from."""
-        return bool(self._context.redis.hexists(keys.session(session_id), "snapshot_of"))
+    def load(self, session_id: str) -> Kept:
+        """A snapshot and what follows that very one, though a later one may be written meanwhile.
 
-    def load(self, session_id: str) -> tuple[bytes | None, list[Replayed]]:
-        """The last snapshot (None before the first) and what came after it, in order."""
-        redis = self._context.redis
-        path: bytes | None = redis.hget(keys.session(session_id), "snapshot")
-        snapshot = self._objects.get(path.decode()) if path else None
-        replayed = []
-        for operation_id in redis.zrange(keys.replay(session_id), 0, -1):
-            kind, seq, stored = redis.hmget(keys.operation(operation_id.decode()), "kind", "seq", "request")
-            request = self._context.payloads.get(stored)
-            replayed.append(Replayed(OperationKind(kind.decode()), int(seq), request))
-        return snapshot, replayed
+        Raises FileNotFoundError when an object is not there.
+        """
+        while True:
+            path, is_checkpoint, *rows = self._read(session_id)
+            try:
+                snapshot = self._objects.get(path.decode()) if path else None
+                return Kept(snapshot, bool(is_checkpoint), [self._replayed(*row) for row in rows])
+            except FileNotFoundError:
+                if self._read(session_id)[0] == path:
+                    raise
+
+    def _read(self, session_id: str) -> list[Any]:
+        reply: list[Any] = self._context.scripts.run("load_snapshot", session_id)
+        return reply
+
+    def _replayed(self, kind: bytes, seq: bytes, stored: bytes) -> Replayed:
+        return Replayed(OperationKind(kind.decode()), int(seq), self._context.payloads.get(stored))
 
     def save(self, claim: Claim, worker_id: str, snapshot: bytes) -> bool:
         """Keeps the adapter as the claimed operation left it, and drops the requests that this covers.

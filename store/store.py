@@ -1,8 +1,5 @@
 """The store: one object through which the other rooms reach Redis and the payloads."""
 
-from typing import Any
-
-from contract.session import SessionStatus
 from settings import Settings
 from store import keys
 from store.api_keys import ApiKeys
@@ -10,6 +7,7 @@ from store.checkpoints import Checkpoints
 from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
+from store.counts import Counts
 from store.dispatch import Dispatcher, producer
 from store.idempotency import Answers
 from store.janitor import Janitor
@@ -59,12 +57,9 @@ class Store:
         """What Redis does when its memory is full; anything but noeviction may lose operations."""
         return str(self._redis.info("memory").get("maxmemory_policy", "noeviction"))
 
-    def counters(self) -> dict[str, Any]:
-        """For /metrics: {"sessions": {status: n}, "operations": {(kind, end state): n}}."""
-        sessions = {status: int(self._redis.zcard(keys.sessions_with(status))) for status in SessionStatus}
-        ended = self._redis.hgetall(keys.COUNTERS)
-        operations = {tuple(name.decode().split(":")): int(count) for name, count in ended.items()}
-        return {"sessions": sessions, "operations": operations}
+    def counts(self) -> Counts:
+        """What has been counted since the store was made, over all owners."""
+        return Counts(self._redis.hgetall(keys.COUNTERS))
 
 
 def open_store(settings: Settings) -> Store:

@@ -8,6 +8,7 @@ import msgspec
 from celery import states
 from celery.backends.redis import RedisBackend
 
+from contract.figures import NO_FIGURES, Figures
 from contract.operation import ErrorCode, OperationError, OperationFailedError
 from store.claims import Claim
 from workers.patience import persist
@@ -20,9 +21,12 @@ class Outcome:
     """What a task returns. Celery renders a task's return value for its log, which would be slow
     and unreadable for a result of a million tokens."""
 
-    def __init__(self, value: msgspec.Struct | None, then: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, value: msgspec.Struct | None, figures: Figures = NO_FIGURES, then: Callable[[], None] | None = None
+    ) -> None:
         """`then` is called once the operation has ended with this value."""
         self.value = value
+        self.figures = figures
         self.then = then
 
     def __repr__(self) -> str:
@@ -45,8 +49,10 @@ class OperationBackend(RedisBackend):
 
     def _finish(self, claim: Claim, task_id: str, result: Any, state: str) -> None:
         error = operation_error(result) if state == states.FAILURE else None
-        outcome = error or result.value
-        if not persist(lambda: current().store.claims.finish(claim, outcome), f"finishing operation {task_id}"):
+        outcome, figures = (error, NO_FIGURES) if error else (result.value, result.figures)
+        if not persist(
+            lambda: current().store.claims.finish(claim, outcome, figures), f"finishing operation {task_id}"
+        ):
             log.warning("operation %s was taken away from this worker; its result is dropped", task_id)
         else:
             ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"

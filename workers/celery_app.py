@@ -29,9 +29,9 @@ app.conf.update(
     # for their turn behind other commands: so those must not wait long.
     broker_transport_options={
         "socket_connect_timeout": 2,
-        "socket_timeout": 5,
+        "socket_timeout": settings.broker_check_interval / 2,
         "socket_keepalive": True,
-        "health_check_interval": 10,
+        "health_check_interval": settings.broker_check_interval,
     },
 )
 

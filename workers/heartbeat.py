@@ -50,7 +50,7 @@ class Heartbeat:
     def _beat(self) -> None:
         store, worker_id = self._runtime.store, self._runtime.worker_id
         store.workers.beat(worker_id, self._runtime.announcement())
-        self._runtime.residency.release_all_but(store.workers.sessions(worker_id))
+        self._runtime.residency.release_others(lambda: store.workers.sessions(worker_id))
         store.claims.publish_overdue(worker_id)
         store.janitor.move_sessions_of(store.workers.left())
         if self._has_been_connected():

@@ -29,17 +29,19 @@ ROOM_PAUSE = 0.05
 
 @dataclass
 class Resident:
-    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, and how
-    many operations use it just now."""
+    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the last
+    operation that has changed it, and how many operations use it just now."""
 
     size: int
     epoch: int | None = None
+    changed_by: int = -1
     users: int = 0
 
 
 class Residency:
     """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
-    has held the session, what is here is old.
+    has held the session, what is here is old. And it is good for what comes after the operations that have changed it:
+    when Redis has come back with less than it had told, what is here is new.
 
     Whoever needs an adapter passes the door, where one that needs room waits for it, and all others behind it: so a
     large one is not kept waiting by the small ones that are busy for ever.
@@ -71,15 +73,19 @@ class Residency:
     def hold(self, claim: Claim) -> Iterator[None]:
         """Brings the claimed operation's session into memory, as it was before that operation, and keeps it there.
 
-        Raises OperationFailedError when its base model cannot be loaded, or its adapter does not fit.
+        Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, or the session has
+        been elsewhere and come back since the operation was claimed.
         """
         with self._door:
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
         with self._locks[claim.session_id]:
             resident = self._residents.get(claim.session_id)
-            if resident is None or resident.epoch != claim.epoch:
+            if resident is None or resident.epoch != claim.epoch or resident.changed_by >= claim.seq:
+                _refuse_if_late(claim, resident)
                 resident = self._restore(claim)
+            if claim.kind.changes_the_adapter:
+                resident.changed_by = claim.seq
             self._residents.move_to_end(claim.session_id)
             resident.users += 1
         self._park_surplus()
@@ -94,16 +100,17 @@ class Residency:
         with self._locks[session_id]:
             self._drop(session_id)
 
-    def release_all_but(self, held: set[str]) -> None:
+    def release_others(self, read_held: Callable[[], set[str]]) -> None:
         """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time,
-        since a heartbeat must not wait."""
-        for session_id in set(self._residents) - held:
-            lock = self._locks[session_id]
-            if lock.acquire(blocking=False):
-                try:
-                    self._drop(session_id)
-                finally:
-                    lock.release()
+        since a heartbeat must not wait. `read_held` asks which are."""
+        # What comes here while the answer is on its way is not in it: only what was here before may go.
+        before = list(self._residents.items())
+        held = read_held()
+        for session_id, resident in before:
+            if session_id not in held:
+                with self._lock_if_free(session_id) as is_ours:
+                    if is_ours and self._residents.get(session_id) is resident:
+                        self._drop(session_id)
 
     def _drop(self, session_id: str) -> None:
         self._engine.drop_adapter(session_id).result()
@@ -116,18 +123,24 @@ class Residency:
     def _park(self, session_id: str) -> int:
         """The bytes that this frees: none when the session is in use. A parked session needs nothing but to leave:
         its next operation restores it like any other."""
-        lock = self._locks[session_id]
-        if not lock.acquire(blocking=False):
-            return 0
-        try:
+        with self._lock_if_free(session_id) as is_ours:
             resident = self._residents.get(session_id)
-            if resident is None or resident.users:
+            if not is_ours or resident is None or resident.users:
                 return 0
             self._drop(session_id)
             log.info("session %s parked", session_id)
             return resident.size
+
+    @contextmanager
+    def _lock_if_free(self, session_id: str) -> Iterator[bool]:
+        """The session's lock unless another has it; whether it was taken."""
+        lock = self._locks[session_id]
+        is_ours = lock.acquire(blocking=False)
+        try:
+            yield is_ours
         finally:
-            lock.release()
+            if is_ours:
+                lock.release()
 
     def _make_room(self, size: int) -> None:
         """Parks what is idle, and waits for what is not, until an adapter of this size fits.
@@ -154,10 +167,9 @@ class Residency:
         return free >= wanted
 
     def _restore(self, claim: Claim) -> Resident:
-        snapshots, what = self._store.snapshots, f"restoring session {claim.session_id}"
-        snapshot, replayed = persist(lambda: snapshots.load(claim.session_id), what)
-        state = AdapterState.from_bytes(snapshot) if snapshot else None
-        if state and not claim.spec.load_optimizer and persist(lambda: snapshots.is_checkpoint(claim.session_id), what):
+        kept = persist(lambda: self._store.snapshots.load(claim.session_id), f"restoring session {claim.session_id}")
+        state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
+        if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()
         self._drop(claim.session_id)
         resident = Resident(claim.spec.adapter_bytes)
@@ -165,11 +177,11 @@ class Residency:
             self._make_room(resident.size)
             self._create(claim, state)
             self._residents[claim.session_id] = resident
-        for operation in replayed:
+        for operation in kept.replayed:
             self._replay(claim, operation)
         resident.epoch = claim.epoch
-        if state or replayed:
-            log.info("session %s restored, %d operations replayed", claim.session_id, len(replayed))
+        if state or kept.replayed:
+            log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
         return resident
 
     def _create(self, claim: Claim, state: AdapterState | None) -> None:
@@ -198,6 +210,13 @@ class Residency:
             # It failed so the first time too, and what it did then, clearing the gradients, is done again.
             if failed.error.code is not ErrorCode.NON_FINITE:
                 raise
+
+
+def _refuse_if_late(claim: Claim, resident: Resident | None) -> None:
+    """An adapter of a later epoch is another operation's; what this one answers is refused by the store anyway."""
+    if resident and resident.epoch and resident.epoch > claim.epoch:
+        message = "the session has been with another worker since this operation began"
+        raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, message)
 
 
 def call_seed(session_seed: int, seq: int) -> int:

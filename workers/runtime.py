@@ -19,6 +19,7 @@ from workers.patience import persist
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
 from workers.stranded import Stranded
+from workers.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +39,7 @@ class Runtime:
         self.engine = Engine(config)
         self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype)
         self.stranded = Stranded(self.store, self.worker_id)
+        self.turns = Turns()
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(
             self.store, self.engine, self.catalog, settings.resident_sessions, settings.reserved_bytes,

@@ -11,11 +11,12 @@ import msgspec
 from celery import Task
 from celery.exceptions import Ignore
 
+from contract.figures import figures_of_pass, figures_of_sample, figures_of_step
 from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
-from contract.sample import SampleRequest
-from store.claims import Claim
+from contract.sample import SampleRequest, ScoredPrompt
+from store.claims import Claim, SuspectError
 from workers.backend import Outcome
 from workers.celery_app import app
 from workers.patience import persist
@@ -31,27 +32,37 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
 
     def register(run: Run) -> None:
         def task(self: Task) -> Outcome:
-            runtime, operation_id, fence = current(), self.request.id, str(uuid4())
-            runtime.stranded.enter(operation_id)
-            claim = None
+            runtime = current()
             try:
-                claim = persist(
-                    lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence),
-                    f"claiming operation {operation_id}",
-                )
-            finally:
-                if claim is None:
-                    runtime.stranded.leave(operation_id)
-            if claim is None:
-                # A duplicate of a message, or one that came too late: there is nothing to do.
-                raise Ignore
-            self.request.claim = claim
-            return run(runtime, claim)
+                with runtime.turns.beside_others():
+                    self.request.claim = _claim(runtime, self.request.id, beside_others=True)
+                    return run(runtime, self.request.claim)
+            except SuspectError:
+                with runtime.turns.alone():
+                    self.request.claim = _claim(runtime, self.request.id, beside_others=False)
+                    return run(runtime, self.request.claim)
 
         for kind in kinds:
             app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
 
     return register
+
+
+def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim:
+    """Raises Ignore for a duplicate of a message, or one that came too late, and SuspectError."""
+    claim, fence = None, str(uuid4())
+    runtime.stranded.enter(operation_id)
+    try:
+        claim = persist(
+            lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence, beside_others=beside_others),
+            f"claiming operation {operation_id}",
+        )
+    finally:
+        if claim is None:
+            runtime.stranded.leave(operation_id)
+    if claim is None:
+        raise Ignore
+    return claim
 
 
 @operation_task(OperationKind.CREATE_SESSION)
@@ -65,10 +76,11 @@ def sample(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, SampleRequest)
     with runtime.residency.hold(claim):
         sampled = runtime.engine.sample(claim.session_id, request)
-        if not (request.prompt_logprobs or request.topk_prompt_logprobs):
-            return Outcome(sampled.result())
-        prompts = runtime.engine.score_prompts(claim.session_id, request).result()
-        return Outcome(msgspec.structs.replace(sampled.result(), prompts=prompts))
+        prompts: tuple[ScoredPrompt, ...] = ()
+        if request.prompt_logprobs or request.topk_prompt_logprobs:
+            prompts = runtime.engine.score_prompts(claim.session_id, request).result()
+        result = msgspec.structs.replace(sampled.result(), prompts=prompts)
+        return Outcome(result, figures_of_sample(result))
 
 
 @operation_task(OperationKind.WEIGHTS_SYNC)
@@ -81,7 +93,8 @@ def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     with runtime.residency.hold(claim):
-        return Outcome(runtime.engine.forward_backward(claim.session_id, request, seed).result())
+        result = runtime.engine.forward_backward(claim.session_id, request, seed).result()
+        return Outcome(result, figures_of_pass(request, result))
 
 
 @operation_task(OperationKind.OPTIM_STEP)
@@ -89,7 +102,7 @@ def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, OptimStepRequest)
     with runtime.residency.hold(claim):
         result = runtime.engine.optim_step(claim.session_id, request).result()
-        return Outcome(result, then=runtime.snapshots.after_step(claim, result.step))
+        return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)

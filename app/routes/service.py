@@ -39,7 +39,10 @@ def get_readiness() -> dict[str, str]:
 @service.route("/metrics")
 @service.response(200, {"type": "string"}, content_type=CONTENT_TYPE_LATEST)
 def get_metrics() -> Response:
-    """Counts of sessions and ended operations, for Prometheus"""
+    """What the server has done and holds, over all API keys, for Prometheus
+
+    It needs a key like everything else, unless the server is set to show it to anyone.
+    """
     registry = CollectorRegistry()
     registry.register(StoreCollector(state().store))
     return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

@@ -7,7 +7,7 @@ from app.auth import caller, own_session
 from app.blueprint import Blueprint
 from app.checkpoint_of import checkpoint_of
 from app.idempotency import current_once
-from app.placement import find_model, place
+from app.placement import candidates, find_model
 from app.state import state
 from schemas.pages import EmptySchema
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
@@ -30,7 +30,7 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     card = find_model(body["base_model"])
     checkpoint = checkpoint_of(body["checkpoint_id"], "checkpoint_id") if "checkpoint_id" in body else None
     spec = session_spec(body, card, state().settings.limits, caller(), checkpoint)
-    session = state().store.sessions.create(spec, place(spec), current_once(), checkpoint)
+    session = state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint)
     log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id)
     return session_view(session)
 

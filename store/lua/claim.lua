@@ -1,14 +1,20 @@
 -- operation, worker, claim: begins an operation for the worker that holds its session, once.
 -- Asked again with the same claim (its reply was lost) it answers the same.
-local id, worker, claim = unpack(ARGV)
+-- After so many attempts it is a suspect, and not begun ('' for a worker that runs it alone).
+local id, worker, claim, suspect_from = unpack(ARGV)
 local session = redis.call('HGET', keys.operation(id), 'session')
 if not session then return false end
 if redis.call('HGET', keys.session(session), 'worker') ~= worker then return false end
+if suspect_from ~= '' then
+  local record = redis.call('HMGET', keys.operation(id), 'state', 'attempts')
+  if record[1] == 'READY' and tonumber(record[2] or 0) >= tonumber(suspect_from) then return 'suspect' end
+end
 if move(id, 'claim') then
   redis.call('HSET', keys.operation(id), 'claim', claim, 'started_at', now())
   redis.call('HINCRBY', keys.operation(id), 'attempts', 1)
   redis.call('ZREM', keys.due, id)
 elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
+  count('refused:claim')
   return false
 end
 local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request')

@@ -85,14 +85,33 @@ local function drop_request(id)
   redis.call('HDEL', keys.operation(id), 'request')
 end
 
+-- Adds one to what the server has counted; store/counts.py takes the fields apart.
+local function count(field)
+  redis.call('HINCRBY', keys.counters, field, 1)
+end
+
+local function observe(name, kind, seconds)
+  local place = '+Inf'
+  for _, bound in ipairs(buckets) do
+    if seconds <= bound then
+      place = bound
+      break
+    end
+  end
+  count(name .. ':' .. kind .. ':' .. place)
+  redis.call('HINCRBYFLOAT', keys.counters, name .. ':' .. kind .. ':sum', string.format('%.6f', seconds))
+end
+
 -- What every end of an operation has in common, once it has been moved.
 local function ended(id, session, at)
-  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state')
+  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'created_at', 'started_at')
   redis.call('HSET', keys.operation(id), 'ended_at', at)
   redis.call('ZREM', keys.lane(session), id)
   redis.call('SREM', keys.owner_waiting(redis.call('HGET', keys.session(session), 'owner')), id)
   redis.call('ZREM', keys.due, id)
-  redis.call('HINCRBY', keys.counters, record[1] .. ':' .. record[2], 1)
+  count('ended:' .. record[1] .. ':' .. record[2])
+  observe('waiting', record[1], (record[4] or at) - record[3])
+  if record[4] then observe('running', record[1], at - record[4]) end
   redis.call('PUBLISH', keys.ended_channel, id)
   -- The two ends of a session are in no list a user sees, so nothing else would remove them.
   if record[1] == 'create-session' or record[1] == 'stop-session' then
@@ -141,6 +160,7 @@ local function append(session, id, kind, request, at)
   local seq = redis.call('HINCRBY', keys.session(session), 'next_seq', 1) - 1
   redis.call('HSET', keys.operation(id), 'session', session, 'kind', kind, 'seq', seq,
     'state', 'WAITING', 'created_at', at, 'request', request)
+  count('accepted:' .. kind)
   redis.call('ZADD', keys.lane(session), seq, id)
 end
 

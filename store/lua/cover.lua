@@ -6,4 +6,5 @@ if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale th
 drop_snapshot(session)
 redis.call('HSET', keys.session(session), 'snapshot', snapshot, 'covered', seq)
 forget_replay(session, seq)
+count('snapshots')
 return 1

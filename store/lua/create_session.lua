@@ -1,12 +1,37 @@
--- session, operation, spec, worker, answer key, digest, owner, most sessions of a key,
--- checkpoint to go on from (or ''), its object, the step to begin with, model resources (or ''), labels
-local session, operation, spec, worker, answer_key, digest, owner, most_sessions, checkpoint, snapshot, step, resources,
-  labels =  unpack(ARGV)
+-- session, operation, spec, answer key, digest, owner, most sessions of a key,
+-- checkpoint to go on from (or ''), its object, the step to begin with, model resources (or ''), labels,
+-- bytes of the adapter, bytes needed for it and the work on it, then the workers that may take it, the best first
+local session, operation, spec, answer_key, digest, owner, most_sessions, checkpoint, snapshot, step, resources,
+  labels, size, needed = unpack(ARGV)
+
+-- Bytes of the adapters that a worker is yet to create, which no measurement of its shows.
+local function promised(worker)
+  local bytes = 0
+  for _, other in ipairs(redis.call('ZRANGE', keys.sessions_with('CREATING'), 0, -1)) do
+    local record = redis.call('HMGET', keys.session(other), 'worker', 'adapter_bytes')
+    if record[1] == worker then bytes = bytes + tonumber(record[2]) end
+  end
+  return bytes
+end
+
+local function has_room(worker)
+  local said = redis.call('HMGET', keys.worker(worker), 'capacity', 'memory')
+  -- One that has been forgotten meanwhile is noticed when it is given something.
+  if not said[1] then return true end
+  if redis.call('SCARD', keys.worker_sessions(worker)) >= tonumber(said[1]) then return false end
+  return promised(worker) + tonumber(needed) <= tonumber(said[2])
+end
+
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.session(session)) == 1 then return {'accepted', {}} end
 local first = known(answer_key, digest)
 if first then return first end
 if resources ~= '' and redis.call('HGET', keys.resources(resources), 'status') ~= 'READY' then return {'stopped'} end
+local worker
+for place = 15, #ARGV do
+  if not worker and has_room(ARGV[place]) then worker = ARGV[place] end
+end
+if not worker then return {'no-room'} end
 local unended = 0
 for _, status in ipairs({'CREATING', 'RUNNING', 'STOPPING'}) do
   unended = unended + redis.call('ZCARD', keys.owner_sessions_with(owner, status))
@@ -21,7 +46,8 @@ if checkpoint ~= '' then
 end
 local at = now()
 redis.call('HSET', keys.session(session), 'spec', spec, 'owner', owner, 'status', 'CREATING', 'step', step,
-  'published', step, 'labels', labels,  'created_at', at, 'updated_at', at, 'worker', worker, 'epoch', 1, 'next_seq', 0)
+  'published', step, 'labels', labels, 'adapter_bytes', size, 'created_at', at, 'updated_at', at, 'worker', worker,
+  'epoch', 1, 'next_seq', 0)
 redis.call('ZADD', keys.sessions_with('CREATING'), at, session)
 redis.call('ZADD', keys.owner_sessions(owner), at, session)
 redis.call('ZADD', keys.owner_sessions_with(owner, 'CREATING'), at, session)

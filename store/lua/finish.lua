@@ -1,17 +1,41 @@
 -- operation, claim, 'complete' | 'fail', result, error code, error message, step, published step,
 -- replay ('1' or ''),
--- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder
+-- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder,
+-- tokens sampled, tokens trained on, values for the session's curve (JSON, or ''), most points of the curve
 -- Ends an operation for the one that claimed it: state, result, what it means for the session
 -- and the release of its successors change together or not at all.
-local id, claim, name, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder =
-  unpack(ARGV)
+local id, claim, name, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder,
+  sampled, trained, values, most_points = unpack(ARGV)
+
+local function refused()
+  count('refused:finish')
+  return {'refused'}
+end
+
+-- Points are told apart by the totals of their time, from which rates follow. A forward-backward's are those of the
+-- step that its gradient is for.
+local function plot(session, kind)
+  local key = keys.session(session)
+  for name, tokens in pairs({sampled = sampled, trained = trained}) do
+    if tokens ~= '0' then
+      redis.call('HINCRBY', key, name, tokens)
+      redis.call('HINCRBY', keys.counters, 'tokens:' .. name, tokens)
+    end
+  end
+  if values == '' or most_points == '0' then return end
+  local totals = redis.call('HMGET', key, 'step', 'sampled', 'trained')
+  local step_of = kind == 'optim-step' and totals[1] or totals[1] + 1
+  redis.call('XADD', keys.curve(session), 'MAXLEN', '~', most_points, '*', 'step', step_of,
+    'sampled', totals[2] or 0, 'trained', totals[3] or 0, 'values', values)
+end
+
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
-if record[1] ~= claim then return {'refused'} end
+if record[1] ~= claim then return refused() end
 local session, kind = record[2], record[3]
 if not move(id, name) then
   -- Ended already: by this very claim when its reply was lost, else by whoever took it away.
   local ours = redis.call('HGET', keys.operation(id), 'finished_by') == claim
-  return ours and {'finished', {}} or {'refused'}
+  return ours and {'finished', {}} or refused()
 end
 redis.call('HSET', keys.operation(id), 'finished_by', claim)
 local at = now()
@@ -25,6 +49,7 @@ if name == 'complete' then
     redis.call('ZADD', keys.results(session), at, id)
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
+  plot(session, kind)
   if published ~= '' then redis.call('HSET', keys.session(session), 'published', published) end
   if checkpoint ~= '' then
     local owner = redis.call('HGET', keys.session(session), 'owner')

@@ -11,7 +11,7 @@ for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
   redis.call('EXPIRE', answer, answers_live)
 end
 redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
-  keys.answers(session))
+  keys.answers(session), keys.curve(session))
 redis.call('ZREM', keys.owner_sessions(owner), session)
 if resources then redis.call('SREM', keys.resources_sessions(resources), session) end
 redis.call('ZREM', keys.owner_sessions_with(owner, status), session)

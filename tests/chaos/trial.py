@@ -118,7 +118,7 @@ def _compare(report: Report, run: Run, store: Store, engine: Engine, model: Path
         expected = undisturbed(engine, model, store.sessions.get(told.session_id).spec, told, origin)
         _count(report, told, store, origin.step if origin else 0)
         report.differences += differences(told, expected) + faults(store, model, told, expected)
-        if weights_differ(store.snapshots.load(told.session_id)[0], expected):
+        if weights_differ(store.snapshots.load(told.session_id).snapshot, expected):
             report.differences.append(f"{told.name}: the last snapshot differs from the undisturbed weights")
         origin = expected.ends[told.chapter.origin]
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from app import create_app
-from contract.operation import ErrorCode, OperationError
 from settings import Settings
 from store.store import open_store
 from tests.http.conftest import SESSIONS, Api
@@ -24,18 +23,6 @@ def test_without_a_worker_it_is_alive_but_not_ready(api: Api) -> None:
     assert api.client.get("/healthz").status_code == 200
     assert api.client.get("/readyz").status_code == 503
     assert api.client.get("/v1/models").json == []
-
-
-def test_metrics_count_sessions_and_ended_operations(api: Api) -> None:
-    session = api.session()
-    api.session()
-    operation_id = api.client.post(f"{session}:optim-step", json={}).json["operation_id"]
-    api.begin(session)
-    api.finish(operation_id, OperationError(ErrorCode.INVALID_INPUT, "nothing accumulated"))
-    lines = api.client.get("/metrics").text.splitlines()
-    assert 'celerity_sessions{status="RUNNING"} 1.0' in lines
-    assert 'celerity_sessions{status="CREATING"} 1.0' in lines
-    assert any('kind="optim-step"' in line and line.endswith(" 1.0") for line in lines)
 
 
 def test_the_documentation_is_served_whole_by_this_server(api: Api) -> None:

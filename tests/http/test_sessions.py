@@ -1,5 +1,6 @@
 """Creating, reading, listing and stopping sessions."""
 
+from store.workers import needed
 from tests.http.conftest import SESSIONS, WORKER, Api, announcement
 
 
@@ -42,6 +43,24 @@ def test_without_a_live_worker_creation_is_to_be_retried(api: Api) -> None:
     response = api.create()
     assert response.status_code == 503
     assert int(response.headers["Retry-After"]) >= 1
+
+
+def test_a_worker_that_is_away_still_tells_which_base_models_there_are(api: Api) -> None:
+    api.redis.zadd("celerity:workers", {WORKER: 1.0})
+    assert api.create().status_code == 503
+    assert api.create(base_model="no such model!").status_code == 400
+
+
+def test_a_repeat_under_its_key_finds_its_session_though_every_worker_is_full_by_then(api: Api) -> None:
+    api.store.workers.beat(WORKER, announcement(capacity=1))
+    key = {"Idempotency-Key": "first"}
+    body = {"base_model": "org/tiny"}
+    first = api.client.post(SESSIONS, json=body, headers=key)
+    # As if the process had died before it could keep its answer.
+    (kept,) = api.redis.keys("celerity:answer:*")
+    api.redis.hdel(kept, "answer")
+    assert api.client.post(SESSIONS, json=body, headers=key).json["session_id"] == first.json["session_id"]
+    assert api.create().status_code == 429
 
 
 def test_a_list_is_bare_newest_first_and_paged(api: Api) -> None:
@@ -99,7 +118,7 @@ def test_when_every_worker_is_full_a_new_session_is_to_be_tried_again(api: Api) 
 
 
 def test_a_rank_that_no_worker_has_memory_for_is_to_be_tried_again_and_a_smaller_one_is_not(api: Api) -> None:
-    api.store.workers.beat(WORKER, announcement(free_bytes=3 * 16 * 1000 * 100))
+    api.store.workers.beat(WORKER, announcement(free_bytes=needed(16 * 1000 * 100)))
     refused = api.create(lora_config={"rank": 101})
     assert refused.status_code == 429
     assert int(refused.headers["Retry-After"]) >= 1

@@ -7,8 +7,9 @@ import pytest
 
 from contract.model import ModelCard
 from models.catalog import Catalog, UnknownModelError, hub_card
+from tests.models.small import SIZES, WIDTH
 
-CONFIG = {"vocab_size": 32, "max_position_embeddings": 128}
+CONFIG = {"vocab_size": 32, "max_position_embeddings": 128, **SIZES}
 
 
 def write_model(directory: Path, config: object = CONFIG, *, tokenizer: bool = True) -> Path:
@@ -27,7 +28,7 @@ def names(*folders: Path) -> list[str]:
 def test_a_model_is_served_under_its_relative_path(tmp_path: Path) -> None:
     directory = write_model(tmp_path / "org" / "tiny")
     catalog = Catalog([tmp_path])
-    assert catalog.cards() == (ModelCard(name="org/tiny", vocab_size=32, context_length=128),)
+    assert catalog.cards() == (ModelCard(name="org/tiny", vocab_size=32, context_length=128, adapter_width=WIDTH),)
     assert catalog.directory("org/tiny") == directory
 
 
@@ -43,7 +44,7 @@ def test_a_model_is_served_under_its_relative_path(tmp_path: Path) -> None:
 def test_the_context_length_is_found_under_each_familys_name(
     tmp_path: Path, config: dict[str, object], context_length: int
 ) -> None:
-    write_model(tmp_path / "m", config)
+    write_model(tmp_path / "m", config | SIZES)
     assert [card.context_length for card in Catalog([tmp_path]).cards()] == [context_length]
 
 
@@ -58,6 +59,7 @@ def test_the_context_length_is_found_under_each_familys_name(
         ({"vocab_size": True, "n_positions": 8}, "vocab_size"),
         ({"vocab_size": 32, "n_positions": -1}, "n_positions"),
         ({"vocab_size": 32, "text_config": None}, "max_position_embeddings"),
+        ({**CONFIG, "num_attention_heads": None}, "num_attention_heads"),
     ],
 )
 def test_a_model_that_cannot_be_described_is_logged_and_left_out(

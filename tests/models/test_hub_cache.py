@@ -8,6 +8,7 @@ import pytest
 
 from contract.model import ModelCard
 from models.catalog import Catalog, hub_card
+from tests.models.small import SIZES, WIDTH
 
 COMMIT = "0" * 40
 
@@ -25,14 +26,14 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_cached_model_has_a_card_and_a_directory(snapshot: Path) -> None:
-    (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64}))
+    (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
     (snapshot / "tokenizer.json").touch()
-    assert hub_card("org/tiny") == ModelCard(name="org/tiny", vocab_size=32, context_length=64)
+    assert hub_card("org/tiny") == ModelCard(name="org/tiny", vocab_size=32, context_length=64, adapter_width=WIDTH)
     assert Catalog([]).directory("org/tiny") == snapshot
 
 
 def test_a_cached_model_may_lack_the_tokenizer(snapshot: Path) -> None:
-    (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64}))
+    (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
     assert not hub_card("org/tiny").has_tokenizer
 
 

@@ -26,6 +26,15 @@ def test_integers_may_be_mixed_with_decimal_strings() -> None:
     assert array.tolist() == [123, 456]
 
 
+def test_decimal_strings_alone_are_integers_too() -> None:
+    assert integers.deserialize(["0", "007", "9223372036854775807"]).tolist() == [0, 7, 2**63 - 1]
+
+
+@pytest.mark.parametrize("wrong", ["1,2", "", ",", "12345678901234567890", "+1", "1.0"])
+def test_a_wrong_string_among_strings_is_named_by_its_index(wrong: str) -> None:
+    assert offender(integers, ["5", "6", wrong, wrong]) == 2
+
+
 @pytest.mark.parametrize("wrong", [1.0, 1.9, True, " 7 ", "1_000", "٣", "0x10", None, [], -1, 2**63, 2**64 - 1, "-1"])
 def test_the_first_wrong_integer_is_named_by_its_index(wrong: Any) -> None:
     assert offender(integers, [5, "6", wrong, wrong]) == 2

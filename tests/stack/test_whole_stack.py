@@ -18,7 +18,6 @@ from stack.address import free_port
 from stack.process import ROOT
 from stack.running import running_stack
 from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
-from tests.tiny_model import make_tiny_model
 
 STACK = [sys.executable, "-m", "stack"]
 
@@ -120,23 +119,6 @@ def test_a_command_runs_against_a_ready_stack_and_gives_its_code(tmp_path: Path)
     assert answer.returncode == 7, answer.stderr
     assert "the command ended with exit code 7" in answer.stderr
     assert "valkey ended, exit code 0" in (tmp_path / "its.log").read_text()
-
-
-def call(url: str, body: object = None) -> dict[str, object]:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        found: dict[str, object] = json.load(answer)
-        return found
-
-
-def test_a_session_is_still_there_after_a_restart_on_the_same_data(tmp_path: Path) -> None:
-    make_tiny_model(tmp_path / "models" / "org" / "tiny")
-    with running_stack(tmp_path / "data", tmp_path / "models") as stack:
-        created = call(f"{stack.url}/v1/rl/training-sessions", {"base_model": "org/tiny"})
-    with running_stack(tmp_path / "data", tmp_path / "models") as stack:
-        found = call(f"{stack.url}/v1/rl/training-sessions/{created['session_id']}")
-    assert found["session_id"] == created["session_id"] and found["base_model"] == "org/tiny"
 
 
 def test_the_keys_command_finds_the_stack_that_runs_in_its_data_folder(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ class Bench:
 
     def running_session(self) -> Session:
         """A session whose creation its worker has finished."""
-        session = self.store.sessions.create(SPEC, WORKER)
+        session = self.store.sessions.create(SPEC, [WORKER])
         self.run(self.outbox.take()[0])
         return self.store.sessions.get(session.id)
 

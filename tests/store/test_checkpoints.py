@@ -12,6 +12,7 @@ from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import Session
 from store.claims import Claim
 from store.errors import CheckpointGoneError, NotFoundError
+from store.snapshots import Kept
 from store.store import Store
 from tests.store.conftest import SPEC, WORKER, Bench
 
@@ -198,7 +199,7 @@ def test_it_outlives_its_session(bench: Bench) -> None:
 
 def resumed(bench: Bench, checkpoint: Checkpoint) -> Session:
     spec = msgspec.structs.replace(SPEC, checkpoint_id=checkpoint.id)
-    session = bench.store.sessions.create(spec, WORKER, checkpoint=checkpoint)
+    session = bench.store.sessions.create(spec, [WORKER], checkpoint=checkpoint)
     bench.run(bench.outbox.take()[0])
     return bench.store.sessions.get(session.id)
 
@@ -207,11 +208,11 @@ def test_a_session_that_goes_on_from_it_begins_with_its_state_and_step(bench: Be
     checkpoint = saved(bench, bench.running_session())
     session = resumed(bench, checkpoint)
     assert (session.step, session.spec.checkpoint_id) == (3, checkpoint.id)
-    assert bench.store.snapshots.load(session.id) == (b"weights and moments", [])
+    assert bench.store.snapshots.load(session.id) == Kept(b"weights and moments", True, [])
     step = bench.store.operations.accept(session.id, OperationKind.OPTIM_STEP, OptimStepRequest())
     bench.run(step.id, OptimStepResult(step=4, metrics={}))
-    snapshot, replayed = bench.store.snapshots.load(session.id)
-    assert (snapshot, [operation.seq for operation in replayed]) == (b"weights and moments", [1])
+    kept = bench.store.snapshots.load(session.id)
+    assert (kept.snapshot, [operation.seq for operation in kept.replayed]) == (b"weights and moments", [1])
 
 
 @pytest.mark.parametrize("how", ["covered", "stopped"])
@@ -222,13 +223,13 @@ def test_its_objects_stay_while_a_session_needs_them_and_no_longer(bench: Bench,
     bench.store.janitor.sweep()
     with pytest.raises(NotFoundError):
         bench.store.checkpoints.get(checkpoint.id, ANONYMOUS)
-    assert bench.store.snapshots.load(session.id)[0] == b"weights and moments"
+    assert bench.store.snapshots.load(session.id).snapshot == b"weights and moments"
     if how == "covered":
         step = bench.store.operations.accept(session.id, OperationKind.OPTIM_STEP, OptimStepRequest())
         claim = bench.claim(step.id)
         bench.store.claims.finish(claim, OptimStepResult(step=4, metrics={}))
         assert bench.store.snapshots.save(claim, WORKER, b"a later state")
-        assert bench.store.snapshots.load(session.id) == (b"a later state", [])
+        assert bench.store.snapshots.load(session.id) == Kept(b"a later state", False, [])
     else:
         end(bench, session)
     bench.store.janitor.sweep()
@@ -249,7 +250,7 @@ def test_a_session_cannot_go_on_from_what_was_deleted_meanwhile(bench: Bench) ->
     bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
     sessions = len(bench.store.sessions.list(ANONYMOUS, None, 20, 0))
     with pytest.raises(CheckpointGoneError):
-        bench.store.sessions.create(SPEC, WORKER, checkpoint=checkpoint)
+        bench.store.sessions.create(SPEC, [WORKER], checkpoint=checkpoint)
     assert len(bench.store.sessions.list(ANONYMOUS, None, 20, 0)) == sessions
     assert bench.outbox.take() == []
 

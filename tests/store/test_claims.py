@@ -1,10 +1,17 @@
 """An operation takes effect once, whatever is delivered twice or comes late."""
 
+from functools import partial
+from typing import Any
+
+import pytest
+
+from contract.api_key import ANONYMOUS
 from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
+from store.claims import SuspectError
 from store.dispatch import Dispatcher, producer
 from store.store import Store
-from tests.store.conftest import WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -50,7 +57,7 @@ def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench:
     claim = bench.claim(step)
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
-    assert bench.store.counters()["operations"]["optim-step", "COMPLETED"] == 1
+    assert bench.store.counts().counter("ended")["optim-step", "COMPLETED"] == 1
     assert bench.store.sessions.get(session_id).step == 1
 
 
@@ -65,6 +72,8 @@ def test_a_late_worker_is_refused_and_changes_nothing(bench: Bench) -> None:
     assert bench.store.sessions.get(session_id).step == 0
     second = bench.claim(step, "worker-2")
     assert second.epoch == late.epoch + 1
+    assert not bench.store.claims.finish(late, OptimStepResult(step=1, metrics={})), "it runs elsewhere by now"
+    assert bench.store.operations.get(session_id, step).status is OperationStatus.RUNNING
     assert bench.store.claims.finish(second, OptimStepResult(step=1, metrics={}))
     assert not bench.store.claims.finish(late, OptimStepResult(step=1, metrics={}))
     assert bench.store.sessions.get(session_id).step == 1
@@ -77,9 +86,35 @@ def test_an_overdue_operation_is_published_again_by_its_own_worker(bench: Bench)
     bench.redis.zincrby("celerity:due", -60.0, step)
     assert bench.store.claims.publish_overdue("another worker") == 0
     assert bench.store.claims.publish_overdue(WORKER) == 1
+    assert bench.store.claims.publish_overdue(WORKER) == 0, "this one has its time too"
     assert bench.outbox.take() == [step]
     bench.claim(step)
     assert bench.redis.zcard("celerity:due") == 0
+
+
+def test_what_is_overdue_and_was_forgotten_meanwhile_is_due_no_more(bench: Bench) -> None:
+    bench.redis.zadd("celerity:due", {"forgotten": 1.0})
+    assert bench.store.claims.publish_overdue(WORKER) == 0
+    assert bench.redis.zcard("celerity:due") == 0
+
+
+def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = bench.store.sessions._context.scripts.run
+
+    def run_twice(*arguments: Any) -> Any:
+        run(*arguments)
+        return run(*arguments)
+
+    monkeypatch.setattr(bench.store.sessions._context.scripts, "run", run_twice)
+    session = bench.store.sessions.create(SPEC, [WORKER])
+    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+    assert [each.id for each in bench.store.sessions.list(ANONYMOUS, None, 20, 0)] == [session.id]
+    assert [each.id for each in bench.store.operations.list(session.id, 20, 0)] == [step]
+    assert bench.redis.zcard(f"celerity:session:{session.id}:lane") == 2
+    assert bench.outbox.take() == [], "what the first reply released is left to the sweeper"
+    assert bench.redis.zcard("celerity:due") == 1
 
 
 def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(bench: Bench) -> None:
@@ -90,3 +125,18 @@ def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(ben
     bench.redis.zincrby("celerity:due", -60.0, step)
     bench.store.claims.publish_overdue(WORKER)
     assert bench.outbox.take() == [step]
+
+
+def test_what_died_with_half_its_workers_is_not_begun_beside_others(bench: Bench) -> None:
+    session = bench.running_session()
+    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+    claim = partial(bench.store.claims.claim, step, WORKER, beside_others=True)
+    assert claim("once") is not None
+    bench.store.sessions.move(session.id, WORKER, WORKER)
+    assert claim("twice") == claim("twice") is not None, "asked again, for its answer was lost"
+    bench.store.sessions.move(session.id, WORKER, WORKER)
+    for fence in ("three times", "four times"):
+        with pytest.raises(SuspectError):
+            claim(fence)
+    assert bench.store.operations.get(session.id, step).status is OperationStatus.PENDING
+    assert bench.store.claims.claim(step, WORKER, "alone") is not None

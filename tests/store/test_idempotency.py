@@ -26,17 +26,17 @@ def test_ten_concurrent_duplicates_are_one_operation(bench: Bench) -> None:
 
 
 def test_a_key_with_another_body_is_refused(bench: Bench) -> None:
-    bench.store.sessions.create(SPEC, WORKER, ONCE)
+    bench.store.sessions.create(SPEC, [WORKER], ONCE)
     with pytest.raises(KeyReusedError):
-        bench.store.sessions.create(SPEC, WORKER, Once(ONCE.scope, ONCE.key, b"another"))
+        bench.store.sessions.create(SPEC, [WORKER], Once(ONCE.scope, ONCE.key, b"another"))
     with pytest.raises(KeyReusedError):
         bench.store.answers.recall(Once(ONCE.scope, ONCE.key, b"another"))
 
 
 def test_a_key_counts_within_its_scope_only(bench: Bench) -> None:
-    first = bench.store.sessions.create(SPEC, WORKER, ONCE)
-    assert bench.store.sessions.create(SPEC, WORKER, Once("other:/path", ONCE.key, b"x")).id != first.id
-    assert bench.store.sessions.create(SPEC, WORKER, ONCE).id == first.id
+    first = bench.store.sessions.create(SPEC, [WORKER], ONCE)
+    assert bench.store.sessions.create(SPEC, [WORKER], Once("other:/path", ONCE.key, b"x")).id != first.id
+    assert bench.store.sessions.create(SPEC, [WORKER], ONCE).id == first.id
 
 
 def test_the_first_answer_is_the_one_that_is_kept(bench: Bench) -> None:

@@ -20,7 +20,7 @@ def made(bench: Bench) -> ModelResources:
 
 def attached(bench: Bench, resources: ModelResources) -> Session:
     spec = msgspec.structs.replace(SPEC, resources_id=resources.id, publishes=True)
-    session = bench.store.sessions.create(spec, WORKER)
+    session = bench.store.sessions.create(spec, [WORKER])
     bench.run(bench.outbox.take()[0])
     return session
 
@@ -75,7 +75,7 @@ def test_stopped_resources_take_no_session_and_stop_only_once(bench: Bench) -> N
     with pytest.raises(ResourcesStoppedError):
         bench.store.model_resources.stop(resources.id, force=True)
     with pytest.raises(ResourcesStoppedError):
-        bench.store.sessions.create(msgspec.structs.replace(SPEC, resources_id=resources.id), WORKER)
+        bench.store.sessions.create(msgspec.structs.replace(SPEC, resources_id=resources.id), [WORKER])
     with pytest.raises(ResourcesStoppedError):
         bench.store.model_resources.extend(resources.id, 60)
 

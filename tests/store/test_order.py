@@ -45,7 +45,7 @@ def test_only_so_many_samples_of_a_session_are_with_its_worker_at_once(bench: Be
 
 
 def test_operations_accepted_while_the_session_is_being_created_wait_for_it(bench: Bench) -> None:
-    session = bench.store.sessions.create(SPEC, WORKER)
+    session = bench.store.sessions.create(SPEC, [WORKER])
     creation = bench.outbox.take()
     step = accept(bench, session.id, STEP)
     assert bench.outbox.take() == []

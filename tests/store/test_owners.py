@@ -21,7 +21,7 @@ def owner(bench: Bench, limits: KeyLimits) -> str:
 
 
 def create(bench: Bench, owner: str, once: Once | None = None) -> Session:
-    return bench.store.sessions.create(msgspec.structs.replace(SPEC, owner=owner), WORKER, once)
+    return bench.store.sessions.create(msgspec.structs.replace(SPEC, owner=owner), [WORKER], once)
 
 
 def step(bench: Bench, session: Session) -> str:

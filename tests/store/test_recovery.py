@@ -5,6 +5,7 @@ import pytest
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
+from store.snapshots import Kept
 from tests.store.conftest import SPEC, WORKER, Bench
 from workers.stranded import Stranded
 
@@ -43,7 +44,7 @@ def test_what_was_running_and_what_was_sent_goes_to_the_new_worker_in_order(benc
 
 
 def test_a_session_that_was_being_created_is_created_by_the_new_worker(bench: Bench) -> None:
-    session = bench.store.sessions.create(SPEC, WORKER)
+    session = bench.store.sessions.create(SPEC, [WORKER])
     (creation,) = bench.outbox.take()
     bench.claim(creation)
     kill_worker(bench)
@@ -68,7 +69,7 @@ def test_a_session_that_reaches_a_worker_just_forgotten_moves_on(bench: Bench) -
     for gone in ("worker-2", "worker-3"):
         bench.beat(gone)
         assert bench.store.workers.forget(gone)
-    created = bench.store.sessions.create(SPEC, "worker-2")
+    created = bench.store.sessions.create(SPEC, ["worker-2"])
     assert bench.store.sessions.move(session.id, WORKER, "worker-3")
     assert bench.store.workers.left() == ["worker-2", "worker-3"]
     assert not bench.store.workers.forget("worker-2"), "it holds something again"
@@ -112,14 +113,37 @@ def test_what_changed_the_adapter_is_kept_for_replay_until_a_snapshot_covers_it(
     bench.run(sample)
     bench.run(spoilt, OperationError(ErrorCode.NON_FINITE, "not finite"))
     bench.run(cleared, OperationError(ErrorCode.NON_FINITE, "not finite"))
-    snapshot, replayed = bench.store.snapshots.load(session.id)
-    assert snapshot is None
-    assert [(operation.kind, operation.seq) for operation in replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
+    kept = bench.store.snapshots.load(session.id)
+    assert kept.snapshot is None
+    assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
     assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
-    snapshot, replayed = bench.store.snapshots.load(session.id)
-    assert snapshot == b"the adapter"
-    assert [(operation.kind, operation.seq) for operation in replayed] == [(STEP, 5)]
+    kept = bench.store.snapshots.load(session.id)
+    assert kept.snapshot == b"the adapter"
+    assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(STEP, 5)]
     assert bench.redis.hexists(f"celerity:operation:{train}", "request") == 0
+
+
+@pytest.mark.parametrize("is_deleted", [False, True], ids=["the old one is still there", "the old one is gone"])
+def test_a_snapshot_is_loaded_with_what_follows_that_one_though_a_later_is_saved_meanwhile(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, is_deleted: bool
+) -> None:
+    session = bench.running_session()
+    claims = []
+    for number, operation_id in enumerate(accept(bench, session.id, STEP, STEP), start=1):
+        claims.append(bench.claim(operation_id))
+        bench.store.claims.finish(claims[-1], OptimStepResult(step=number, metrics={}))
+    assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    get = bench.objects.get
+
+    def get_late(path: str) -> bytes:
+        if bench.store.snapshots.save(claims[1], WORKER, b"after step 2") and is_deleted:
+            bench.store.janitor.delete_garbage()
+        return get(path)
+
+    monkeypatch.setattr(bench.objects, "get", get_late)
+    kept = bench.store.snapshots.load(session.id)
+    expected = (b"after step 2", []) if is_deleted else (b"after step 1", [2])
+    assert (kept.snapshot, [operation.seq for operation in kept.replayed]) == expected
 
 
 def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Bench) -> None:
@@ -132,7 +156,74 @@ def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Be
     bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
     assert bench.store.snapshots.save(new, NEW, b"new")
     assert not bench.store.snapshots.save(late, NEW, b"old")
-    assert bench.store.snapshots.load(session.id)[0] == b"new"
+    assert bench.store.snapshots.load(session.id).snapshot == b"new"
+
+
+def test_a_worker_to_which_the_session_came_back_cannot_save_what_it_had_before(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    late = bench.claim(step)
+    bench.store.sessions.move(session.id, WORKER, NEW)
+    bench.store.sessions.move(session.id, NEW, WORKER)
+    assert not bench.store.snapshots.save(late, WORKER, b"old")
+    assert bench.store.snapshots.save(bench.claim(step), WORKER, b"new")
+
+
+def test_a_snapshot_that_comes_after_the_session_s_end_leaves_nothing(bench: Bench) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    claim = bench.claim(step)
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    bench.outbox.take()
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    assert not bench.store.snapshots.save(claim, WORKER, b"late")
+    assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
+
+
+def test_a_session_moves_once_however_many_workers_miss_the_lost_one(bench: Bench) -> None:
+    session = bench.running_session()
+    assert bench.store.sessions.move(session.id, WORKER, NEW)
+    assert not bench.store.sessions.move(session.id, WORKER, "worker-3")
+    assert bench.store.sessions.get(session.id).worker_id == NEW
+    assert bench.store.workers.sessions("worker-3") == set()
+
+
+def test_a_session_that_has_ended_does_not_move(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    assert not bench.store.sessions.move(session.id, WORKER, NEW)
+    assert bench.store.workers.sessions(NEW) == set()
+
+
+def kill_each_worker_of(bench: Bench, session_id: str, operation_id: str) -> str:
+    """As often as an operation may be begun; the worker that holds the session at last."""
+    for attempt in range(1, 6):
+        assert bench.claim(operation_id, f"worker-{attempt}") is not None
+        assert bench.store.sessions.move(session_id, f"worker-{attempt}", f"worker-{attempt + 1}")
+    bench.outbox.take()
+    return "worker-6"
+
+
+def test_a_session_whose_creation_kills_every_worker_ends_in_error(bench: Bench) -> None:
+    session = bench.store.sessions.create(SPEC, [WORKER])
+    (waiting,) = accept(bench, session.id, STEP)
+    kill_each_worker_of(bench, session.id, bench.outbox.take()[0])
+    ended = bench.store.sessions.get(session.id)
+    assert ended.status is SessionStatus.ERROR
+    assert "5 times" in (ended.reason or "")
+    error = bench.store.operations.get(session.id, waiting).error
+    assert error is not None and error.code is ErrorCode.SESSION_NOT_ACTIVE
+
+
+def test_a_session_stops_though_each_worker_died_while_it_did(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.store.sessions.stop(session.id)
+    (stop,) = bench.outbox.take()
+    last = kill_each_worker_of(bench, session.id, stop)
+    assert bench.store.claims.finish(bench.claim(stop, last), None)
+    assert bench.store.sessions.get(session.id).status is SessionStatus.STOPPED
 
 
 @pytest.mark.parametrize("saved", [True, False])
@@ -147,7 +238,7 @@ def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) 
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
     bench.store.janitor.delete_garbage()
-    assert bench.store.snapshots.load(session.id) == (None, [])
+    assert bench.store.snapshots.load(session.id) == Kept(None, False, [])
     assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
     assert bench.store.operations.get(session.id, step).status is OperationStatus.COMPLETED
 

@@ -8,9 +8,10 @@ import pytest
 from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import LoraConfig, SessionStatus
+from contract.session import LoraConfig, SessionSpec, SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
+from store.workers import needed
 from tests.store.conftest import CARD, SPEC, WORKER, Bench, announcement, with_settings
 
 STEP = OperationKind.OPTIM_STEP
@@ -52,7 +53,7 @@ def test_stopping_lets_the_running_operation_finish_and_fails_the_waiting_ones(b
 
 
 def test_a_session_whose_creation_fails_ends_in_error_with_the_reason(bench: Bench) -> None:
-    session = bench.store.sessions.create(SPEC, WORKER)
+    session = bench.store.sessions.create(SPEC, [WORKER])
     waiting = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
     bench.run(bench.outbox.take()[0], OperationError(ErrorCode.INVALID_INPUT, "no such weights"))
     ended = bench.store.sessions.get(session.id)
@@ -130,35 +131,60 @@ def test_an_idle_session_is_stopped_with_that_reason_and_a_busy_one_is_not(bench
 def test_a_new_session_goes_to_the_live_worker_with_most_room(bench: Bench) -> None:
     bench.running_session()
     bench.beat("worker-2")
-    assert bench.store.workers.place(SPEC) == "worker-2"
+    assert bench.store.workers.candidates(SPEC) == ["worker-2", WORKER]
     bench.store.workers.beat("worker-2", announcement(capacity=50))
-    assert bench.store.workers.place(SPEC) == WORKER
+    assert bench.store.workers.candidates(SPEC) == [WORKER, "worker-2"]
     bench.redis.zadd("celerity:workers", {WORKER: 1.0})
-    assert bench.store.workers.place(SPEC) == "worker-2"
+    assert bench.store.workers.candidates(SPEC) == ["worker-2"]
     bench.redis.zadd("celerity:workers", {"worker-2": 1.0})
-    assert bench.store.workers.place(SPEC) is None
+    assert bench.store.workers.candidates(SPEC) == []
+
+
+def create(bench: Bench, spec: SessionSpec = SPEC, *workers: str) -> str:
+    """The worker that took the session."""
+    return bench.store.sessions.create(spec, workers or [WORKER]).worker_id
 
 
 @pytest.mark.parametrize("sizes", [{"capacity": 1}, {"free_bytes": 1000}], ids=["sessions", "memory"])
-def test_a_full_worker_takes_no_new_session(bench: Bench, sizes: dict[str, int]) -> None:
+def test_a_full_worker_takes_no_new_session_and_the_next_best_does(bench: Bench, sizes: dict[str, int]) -> None:
     bench.running_session()
     bench.store.workers.beat(WORKER, announcement(**sizes))
     with pytest.raises(NoRoomError, match="full"):
-        bench.store.workers.place(SPEC)
-    assert bench.store.workers.adopter(SPEC) == WORKER, "what was accepted is never refused"
+        create(bench)
+    bench.beat("worker-2")
+    assert create(bench, SPEC, WORKER, "worker-2") == "worker-2"
+
+
+def test_what_was_accepted_is_adopted_by_a_worker_that_is_full(bench: Bench) -> None:
+    session = bench.running_session()
+    bench.store.workers.beat("worker-2", announcement(capacity=0))
+    bench.store.workers.leave(WORKER)
+    bench.store.janitor.move_sessions_of(bench.store.workers.left())
+    assert bench.store.sessions.get(session.id).worker_id == "worker-2"
+
+
+def test_of_those_who_saw_the_same_last_room_one_gets_it(bench: Bench) -> None:
+    bench.store.workers.beat(WORKER, announcement(capacity=1))
+    seen = [bench.store.workers.candidates(SPEC) for _ in range(2)]
+    assert create(bench, SPEC, *seen[0]) == WORKER
+    with pytest.raises(NoRoomError):
+        create(bench, SPEC, *seen[1])
 
 
 def test_a_worker_has_room_for_what_fits_beside_the_sessions_that_are_being_created(bench: Bench) -> None:
     wide = msgspec.structs.replace(CARD, adapter_width=1000)
     spec = msgspec.structs.replace(SPEC, base_model=wide, lora=LoraConfig(rank=256))
     size = 256 * 1000 * 4 * 4  # weights, gradients and two moments of four bytes each
-    reserved = announcement().reserved_bytes
-    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + 4 * size - 1))
-    assert bench.store.workers.place(spec) == WORKER
-    bench.store.sessions.create(spec, WORKER)
+    reserved, alone = announcement().reserved_bytes, needed(size)
+    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + alone + size - 1))
+    assert create(bench, spec) == WORKER
     with pytest.raises(NoRoomError):
-        bench.store.workers.place(spec)
-    assert bench.store.workers.place(SPEC) == WORKER, "a small one fits"
+        create(bench, spec)
     bench.run(bench.outbox.take()[0])
-    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + 3 * size - 1, resident_bytes=size))
-    assert bench.store.workers.place(spec) == WORKER, "the one that is there can be parked"
+    assert create(bench) == WORKER, "a small one fits"
+    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + alone - size, resident_bytes=size))
+    assert create(bench, spec) == WORKER, "the one that is there can be parked"
+    bench.run(bench.outbox.take()[-1])
+    bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + alone - size - 1, resident_bytes=size))
+    with pytest.raises(NoRoomError):
+        create(bench, spec)

@@ -39,6 +39,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("stack"), models_dir, SETTINGS, workers=2) as stack:
         yield stack
+        stack.hasten()
 
 
 @pytest.fixture(scope="session")
@@ -51,6 +52,7 @@ def http(stack: Stack) -> Iterator[httpx.Client]:
 def fragile(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("fragile"), models_dir, FRAGILE) as stack:
         yield stack
+        stack.hasten()
 
 
 @pytest.fixture

@@ -126,6 +126,15 @@ def test_both_downloads_are_the_session_and_differ_by_alpha_over_rank_times_b_a(
     assert logprobs(AutoModelForCausalLM.from_pretrained(merged)) == pytest.approx(expected, abs=1e-4)
 
 
+def test_before_any_step_the_exports_are_the_base_model(http: httpx.Client, models_dir: Path, tmp_path: Path) -> None:
+    checkpoint_id = Session(http).save("inference")
+    matrices = load_file(download(http, checkpoint_id, "ADAPTER", tmp_path / "adapter") / ADAPTER)
+    assert all((".lora_B." in name) == (not matrix.any()) for name, matrix in matrices.items())
+    merged = load_file(download(http, checkpoint_id, "MERGED", tmp_path / "merged") / "model.safetensors")
+    base = load_file(models_dir / "tiny" / "model.safetensors")
+    assert all(torch.equal(merged[name], weight) for name, weight in base.items())
+
+
 def test_a_stopped_session_can_be_gone_on_from_and_takes_no_more_checkpoints(http: httpx.Client) -> None:
     session = Session(http, dropout=0)
     train(session, 1)

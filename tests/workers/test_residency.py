@@ -21,7 +21,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.residency import Residency
 
-WHOLE = 16_000_000
+WHOLE = 24_000_000
 RESERVED = 100_000
 
 
@@ -52,9 +52,11 @@ class Bench:
     def spec(self, rank: int) -> SessionSpec:
         return SessionSpec(base_model=self.card, lora=LoraConfig(rank=rank), seed=1)
 
-    def claim(self, session_id: str, rank: int = 8, epoch: int = 1) -> Claim:
+    def claim(
+        self, session_id: str, rank: int = 8, epoch: int = 1, kind: OperationKind = OperationKind.SAMPLE, seq: int = 1
+    ) -> Claim:
         return Claim(
-            operation_id=f"of {session_id}", session_id=session_id, kind=OperationKind.SAMPLE, seq=1, epoch=epoch,
+            operation_id=f"of {session_id}", session_id=session_id, kind=kind, seq=seq, epoch=epoch,
             spec=self.spec(rank), stored=b"", fence="",
         )  # fmt: skip
 
@@ -175,7 +177,44 @@ def test_letting_go_of_what_others_hold_does_not_wait_for_one_that_is_being_rest
     with bench.residency.hold(bench.claim("a")):
         pass
     with bench.residency._locks["a"]:
-        bench.residency.release_all_but(set())
+        bench.residency.release_others(set)
         assert bench.residency.count == 1
-    bench.residency.release_all_but(set())
+    bench.residency.release_others(set)
     assert bench.adapters() == {}
+
+
+def test_what_comes_while_a_heartbeat_asks_what_is_held_here_is_not_let_go_of(bench: Bench) -> None:
+    for session_id in ("left", "back"):
+        with bench.residency.hold(bench.claim(session_id)):
+            pass
+
+    def read_held() -> set[str]:
+        """The answer is of the moment before two sessions came, one of them for the second time."""
+        for claim in (bench.claim("new"), bench.claim("back", epoch=3)):
+            with bench.residency.hold(claim):
+                pass
+        return set()
+
+    bench.residency.release_others(read_held)
+    assert sorted(bench.adapters()) == ["back", "new"]
+
+
+def test_an_operation_of_an_older_epoch_does_not_touch_the_adapter_of_a_later_one(bench: Bench) -> None:
+    with bench.residency.hold(bench.claim("a", epoch=3)):
+        current = bench.engine._core._residents["a"].adapter
+        late = bench.residency.hold(bench.claim("a", epoch=1))
+        with pytest.raises(OperationFailedError, match="another worker") as refused, late:
+            pass
+        assert refused.value.error.code is ErrorCode.SESSION_NOT_ACTIVE
+        assert bench.engine._core._residents["a"].adapter is current
+
+
+@pytest.mark.parametrize("kind", [OperationKind.SAMPLE, OperationKind.OPTIM_STEP])
+def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Bench, kind: OperationKind) -> None:
+    def adapter_for(claim: Claim) -> object:
+        with bench.residency.hold(claim):
+            return bench.engine._core._residents["a"].adapter
+
+    changed = adapter_for(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7))
+    assert adapter_for(bench.claim("a", seq=8)) is adapter_for(bench.claim("a", seq=9)) is changed
+    assert adapter_for(bench.claim("a", kind=kind, seq=7)) is not changed

@@ -1,0 +1,41 @@
+"""What operations add to counts and curves, computed by hand."""
+
+import numpy as np
+
+from contract.figures import NO_FIGURES, Figures, figures_of_pass, figures_of_sample, figures_of_step
+from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.sample import SampleResult, Sequence, StopReason
+
+
+def sequence(tokens: int) -> Sequence:
+    return Sequence(np.zeros(tokens, np.int32), np.zeros(tokens, np.float32), StopReason.STOP)
+
+
+def trained(forward_only: bool) -> Figures:
+    request = ForwardBackwardRequest(
+        offsets=np.array([0, 2, 5], np.int64),
+        tokens_T=np.arange(5, dtype=np.int32),
+        targets_T=np.arange(5, dtype=np.int32),
+        weights_T=np.array([0, 1, 0.5, 0, 1], np.float32),
+        loss=CrossEntropy(),
+        forward_only=forward_only,
+    )
+    return figures_of_pass(request, ForwardBackwardResult(loss=1.5, metrics={"entropy/mean": 2.0}))
+
+
+def test_a_sample_counts_the_tokens_of_its_completions() -> None:
+    assert figures_of_sample(SampleResult((sequence(3), sequence(0), sequence(4)))) == Figures(sampled=7)
+
+
+def test_a_pass_counts_the_tokens_that_weigh_something_and_plots_its_metrics() -> None:
+    assert trained(forward_only=False) == Figures(trained=3, values={"loss": 1.5, "entropy/mean": 2.0})
+
+
+def test_a_pass_without_a_gradient_trains_nothing() -> None:
+    assert trained(forward_only=True) == NO_FIGURES
+
+
+def test_a_step_plots_its_learning_rate_too() -> None:
+    figures = figures_of_step(OptimStepRequest(learning_rate=0.5), OptimStepResult(step=4, metrics={"grad_norm": 3.0}))
+    assert figures == Figures(values={"learning_rate": 0.5, "grad_norm": 3.0})

@@ -1,0 +1,98 @@
+"""What a worker does about others, and about itself, with its heartbeat."""
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from redis import Redis
+from redis.exceptions import ConnectionError as RedisAway
+
+from contract.model import ModelCard
+from contract.session import LoraConfig, SessionSpec
+from settings import Settings
+from store import keys
+from store.workers import Announcement
+from workers.heartbeat import Heartbeat
+from workers.runtime import Runtime
+
+TIMEOUT = 0.3
+CARD = ModelCard(name="tiny", vocab_size=8, context_length=8)
+
+
+@pytest.fixture
+def runtime(redis_url: str, tmp_path: Path) -> Iterator[Runtime]:
+    with Redis.from_url(redis_url) as redis:
+        redis.flushdb()
+    settings = Settings(
+        data_dir=tmp_path, redis_url=redis_url, device="cpu", heartbeat_interval=0.01, heartbeat_timeout=TIMEOUT
+    )
+    runtime = Runtime(settings)
+    runtime.engine.start()
+    yield runtime
+    runtime.engine.close()
+    runtime.store.close()
+
+
+def session_of_another(runtime: Runtime, redis_url: str) -> str:
+    """The id of a session whose worker was heard of for the last time an hour ago."""
+    other = Announcement(
+        host="h", pid=1, device="cpu", models=(CARD,), capacity=9, resident=0, resident_bytes=0, free_bytes=1 << 40,
+        reserved_bytes=0,
+    )  # fmt: skip
+    runtime.store.workers.beat("another", other)
+    spec = SessionSpec(base_model=CARD, lora=LoraConfig(), seed=1)
+    session = runtime.store.sessions.create(spec, ["another"])
+    with Redis.from_url(redis_url) as redis:
+        redis.zadd(keys.WORKERS, {"another": time.time() - 3600})
+    return session.id
+
+
+def holder(runtime: Runtime, session_id: str) -> str:
+    return runtime.store.sessions.get(session_id).worker_id
+
+
+def test_it_takes_over_from_a_lost_worker_once_it_has_been_connected_itself_for_the_whole_timeout(
+    runtime: Runtime, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id, heartbeat = session_of_another(runtime, redis_url), Heartbeat(runtime)
+    heartbeat._beat_if_connected()
+    time.sleep(TIMEOUT * 0.8)
+    with monkeypatch.context() as outage:
+        outage.setattr(runtime.store.workers, "beat", raises_away)
+        heartbeat._beat_if_connected()
+    time.sleep(TIMEOUT * 0.4)
+    heartbeat._beat_if_connected()
+    assert holder(runtime, session_id) == "another", "after an outage every heartbeat looks old"
+    time.sleep(TIMEOUT * 1.1)
+    heartbeat._beat_if_connected()
+    assert holder(runtime, session_id) == runtime.worker_id
+
+
+def raises_away(*_: object) -> float:
+    raise RedisAway
+
+
+def test_one_that_has_left_is_not_waited_for(runtime: Runtime, redis_url: str) -> None:
+    session_id = session_of_another(runtime, redis_url)
+    runtime.store.workers.leave("another")
+    Heartbeat(runtime)._beat_if_connected()
+    assert holder(runtime, session_id) == runtime.worker_id
+
+
+def test_a_worker_that_cannot_say_that_it_is_alive_ends(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    signals: list[int] = []
+    monkeypatch.setattr("os.kill", lambda _, number: signals.append(number))
+    monkeypatch.setattr(runtime.store.workers, "beat", lambda *_: 1 / 0)
+    heartbeat = Heartbeat(runtime)
+    with pytest.raises(ZeroDivisionError):
+        heartbeat._run()
+    assert signals == [signal.SIGTERM]
+    with monkeypatch.context() as away:
+        away.setattr(runtime.store.workers, "beat", raises_away)
+        heartbeat = Heartbeat(runtime)
+        heartbeat.start()
+        time.sleep(0.1)
+        heartbeat.stop()
+    assert signals == [signal.SIGTERM], "an outage is no fault of its"
