@@ -41,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     horizon: Count = 1024
     micro_batch_tokens: Count = 2048
     max_batch_sequences: Count = 64
+    merge_training: bool = True
 
     # Workers
     worker_threads: Count = 512

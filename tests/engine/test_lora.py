@@ -41,7 +41,7 @@ def pairs_of(adapter: Adapter) -> list[Pair]:
 
 def hidden(base: BaseModel, tokens: torch.Tensor, lengths: list[int], routes: list[Route]) -> torch.Tensor:
     positions = torch.cat([torch.arange(length) for length in lengths])
-    return base.hidden(ForwardPass(tokens, positions, SegmentAttention(lengths), routes))
+    return base.hidden(ForwardPass(tokens, positions, SegmentAttention.whole(lengths), routes))
 
 
 def peft_of(directory: Path, adapter: Adapter, alpha: int) -> torch.nn.Module:

@@ -1,6 +1,7 @@
 """Forward-backward on whole tiny models."""
 
 import math
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -240,6 +241,69 @@ def test_the_same_operations_give_the_same_weights_bit_for_bit(start_engine: Sta
         assert all(math.isfinite(future.result().loss) for future in futures)
         outcomes.append(weights_of(engine))
     assert torch.equal(*outcomes)
+
+
+def test_a_group_that_shares_its_prompt_has_the_loss_and_gradients_of_samples_that_do_not(
+    start_engine: StartEngine, tiny: Path
+) -> None:
+    prompt = random_tokens(1, 40)
+    group = [
+        np.concatenate([prompt, random_tokens(seed, length)]) for seed, length in [(2, 9), (3, 1), (4, 30), (5, 2)]
+    ]
+    samples = [(tokens[:-1], tokens[1:]) for tokens in group]
+    weights = [[0.0] * 39 + [1.0] * (len(tokens) - 39) for tokens, _ in samples]
+    weights[2][10] = 1.0
+    arrays = {
+        name: [np.random.default_rng(k).normal(size=len(tokens)) for k, (tokens, _) in enumerate(samples)]
+        for name in ("advantages", "generator_logprobs")
+    }
+    outcomes = []
+    # With one token a pass nothing is shared, with a few hundred the prompt is run once.
+    for micro_batch_tokens in (1, 4096):
+        engine = start_engine(micro_batch_tokens=micro_batch_tokens)
+        engine.create_adapter("s", tiny, LoraConfig(rank=4, dropout=0.0), 0).result()
+        train_a_little(engine)
+        result = forward_backward(engine, packed(samples, Grpo(), weights, **arrays))
+        outcomes.append((result, gradients_of(engine)))
+    assert outcomes[0][0].loss == pytest.approx(outcomes[1][0].loss, rel=1e-5)
+    torch.testing.assert_close(outcomes[0][1], outcomes[1][1], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_calls_that_share_a_pass_train_as_they_would_alone(start_engine: StartEngine, tiny: Path, dtype: str) -> None:
+    calls = {
+        "a": packed([X, Y, Z]),
+        "b": packed([Y], Grpo(), advantages=[[1.0] * 7], generator_logprobs=[[-5.0] * 7]),
+        "c": packed([Z, Z], weights=[[0.0] * 20, [1.0] * 20]),
+    }
+    gradients: dict[bool, dict[str, torch.Tensor]] = {}
+    for merges in (False, True):
+        engine = start_engine(merge_training=merges, dtype=dtype)
+        for rank, session in enumerate(calls, start=2):
+            engine.create_adapter(session, tiny, LoraConfig(rank=rank, dropout=0.1), rank).result()
+            train_a_little(engine, session)
+        gate = threading.Event()
+        engine._submit(lambda future, gate=gate: future.set_result(gate.wait()))
+        futures = [engine.forward_backward(session, request, 7) for session, request in calls.items()]
+        gate.set()
+        assert all(math.isfinite(future.result().loss) for future in futures)
+        gradients[merges] = {session: gradients_of(engine, session) for session in calls}
+    for session in calls:
+        assert torch.equal(gradients[True][session], gradients[False][session]), session
+
+
+def test_a_call_that_fails_in_a_shared_pass_fails_alone(start_engine: StartEngine, tiny: Path) -> None:
+    engine = start_engine()
+    for session in "ab":
+        engine.create_adapter(session, tiny, LoraConfig(rank=2, dropout=0.0), 1).result()
+    adapter_of(engine, "b").weights.fill_(float("nan"))
+    gate = threading.Event()
+    engine._submit(lambda future: future.set_result(gate.wait()))
+    good, bad = (engine.forward_backward(session, packed([X, Y]), 0) for session in "ab")
+    gate.set()
+    assert isinstance(bad.exception(), OperationFailedError)
+    assert math.isfinite(good.result().loss)
+    assert gradients_of(engine, "a").isfinite().all()
 
 
 def test_bf16_bases_train_fp32_adapters_with_ratios_near_one(start_engine: StartEngine, tiny: Path) -> None:

@@ -17,11 +17,28 @@ class Attention(Protocol):
 
 
 class SegmentAttention:
-    """Whole sequences of the given lengths one after the other: each sees itself, causally."""
+    """Families of sequences one after the other: a common prefix, then what each goes on with. Each sequence sees
+    itself, causally."""
 
-    def __init__(self, lengths: Sequence[int]) -> None:
-        self._lengths = list(lengths)
+    def __init__(self, families: Sequence[tuple[int, Sequence[int]]]) -> None:
+        """The length of each prefix, which may be 0, and of what goes on from it."""
+        self._families = families
+        self._lengths = [length for prefix, suffixes in families for length in (prefix, *suffixes)]
+
+    @classmethod
+    def whole(cls, lengths: Sequence[int]) -> "SegmentAttention":
+        """Of sequences that have nothing in common."""
+        return cls([(0, [length]) for length in lengths])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        parts = (part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD))
-        return torch.cat([causal(layer, q, k, v) for q, k, v in zip(*parts, strict=True)])
+        parts = zip(*(part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD)), strict=True)
+        seen: list[Tensor] = []
+        for prefix, suffixes in self._families:
+            q, *before = next(parts)
+            if prefix:
+                seen.append(causal(layer, q, *before))
+            for _ in suffixes:
+                q, *own = next(parts)
+                keys, values = (torch.cat(pair) for pair in zip(before, own, strict=True)) if prefix else own
+                seen.append(causal(layer, q, keys, values))
+        return torch.cat(seen)

@@ -77,7 +77,7 @@ class BaseModel:
         """Compares our passes, whole and from a cache, with the model's own; bytes per cached token."""
         rows, length = tokens_BT.shape
         positions_BT = torch.arange(length, device=self.device).expand(rows, -1)
-        whole = ForwardPass(tokens_BT.flatten(), positions_BT.flatten(), SegmentAttention([length] * rows))
+        whole = ForwardPass(tokens_BT.flatten(), positions_BT.flatten(), SegmentAttention.whole([length] * rows))
         _refuse_unless_close(self.hidden(whole), theirs_BTD.flatten(0, 1), NOT_CAUSAL)
         cache, hiddens = KvCache(), []
         cache.reserve(rows, length)
@@ -133,7 +133,7 @@ def _end_tokens(directory: Path, config: Any, tokenizer: Any | None) -> frozense
 
 
 def _refuse_unless_close(ours: Tensor, theirs: Tensor, reason: str) -> None:
-    """By the root mean square of the difference: after many layers in bf16 single entries are far off, on both sides."""
+    """By the root mean square of the difference: in bf16 single entries end up far off, on both sides."""
     tolerance = 1e-3 if ours.dtype is torch.float32 else 1e-1
     off, scale = (torch.linalg.vector_norm(part.float()) for part in (ours - theirs, theirs))
     if not off <= tolerance * scale:

@@ -9,8 +9,8 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`device` is "auto", "cpu", "cuda" or "cuda:N"; `dtype` that of the frozen base model.
 
-    `horizon` is the H of the fixed-horizon aggregation. `micro_batch_tokens` bounds the padded
-    tokens of one forward pass; `max_batch_sequences` the sequences that decode together.
+    `horizon` is the H of the fixed-horizon aggregation. `micro_batch_tokens` bounds the tokens of one forward pass;
+    `max_batch_sequences` the sequences that decode together. `merge_training`: sessions share passes that train.
     `torch_threads` 0 keeps torch's own choice.
     """
 
@@ -19,6 +19,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     horizon: int = 1024
     micro_batch_tokens: int = 2048
     max_batch_sequences: int = 64
+    merge_training: bool = True
     torch_threads: int = 0
 
     @property

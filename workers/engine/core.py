@@ -26,15 +26,17 @@ from workers.engine.prompt_scoring import PromptScoring
 from workers.engine.published import Published
 from workers.engine.scheduler import FairScheduler
 from workers.engine.sequences import Sampling
+from workers.engine.training_batch import TrainingBatch
 from workers.engine.training_pass import TrainingPass
 
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A base model and the batch of all sequences that decode on it."""
+    """A base model, the batch of all sequences that decode on it, and that of all calls that train on it."""
 
     base: BaseModel
     decode_batch: DecodeBatch
+    training_batch: TrainingBatch
 
 
 @dataclass(frozen=True)
@@ -130,8 +132,9 @@ class EngineCore:
     ) -> None:
         resident = self._resident(session_id)
         base = resident.model.base
-        work = TrainingPass(session_id, request, resident.adapter, base, self._config, seed, future)
-        self._scheduler.add(work)
+        call = TrainingPass(session_id, request, resident.adapter, base, self._config, seed, future)
+        resident.model.training_batch.add(call)
+        self._scheduler.add(resident.model.training_batch)
 
     def optim_step(self, future: "Future[OptimStepResult]", session_id: str, request: OptimStepRequest) -> None:
         future.set_result(optim_step(self._resident(session_id).adapter, request))
@@ -153,7 +156,8 @@ class EngineCore:
         """Ends what has been started but has not run yet."""
         for model in self._models.values():
             model.decode_batch.abandon(lambda sampling: not sampling.has_begun, error)
-        self._end_passes(lambda work: not work.has_begun, error)
+            model.training_batch.abandon(lambda call: not call.has_begun, error)
+        self._end_scorings(lambda work: not work.has_begun, error)
 
     def _model(self, directory: Path) -> ServedModel:
         if directory not in self._models:
@@ -161,8 +165,10 @@ class EngineCore:
                 base = BaseModel(directory, self._device, self._dtype)
             except ValueError as error:
                 raise invalid_input(f"The base model cannot be served: {error}") from error
-            batch = DecodeBatch(base, self._config.micro_batch_tokens, self._config.max_batch_sequences)
-            self._models[directory] = ServedModel(base, batch)
+            most = self._config.micro_batch_tokens
+            decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences)
+            training_batch = TrainingBatch(base, most, self._config.merge_training)
+            self._models[directory] = ServedModel(base, decode_batch, training_batch)
         return self._models[directory]
 
     def _resident(self, session_id: str) -> Resident:
@@ -177,12 +183,13 @@ class EngineCore:
             return
         error = session_not_active(f"Session {session_id} was taken off this worker.")
         resident.model.decode_batch.abandon(lambda sampling: sampling.session_id == session_id, error)
-        self._end_passes(lambda work: work.session_id == session_id, error)
+        resident.model.training_batch.abandon(lambda call: call.session_id == session_id, error)
+        self._end_scorings(lambda work: work.session_id == session_id, error)
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _end_passes(self, is_meant: Callable[[TrainingPass | PromptScoring], bool], error: Exception) -> None:
+    def _end_scorings(self, is_meant: Callable[[PromptScoring], bool], error: Exception) -> None:
         for work in self._scheduler:
-            if isinstance(work, TrainingPass | PromptScoring) and is_meant(work):
+            if isinstance(work, PromptScoring) and is_meant(work):
                 work.fail(error)
                 self._scheduler.remove(work)

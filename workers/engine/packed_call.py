@@ -7,43 +7,68 @@ import torch
 from torch import Tensor
 
 from contract.forward_backward import ForwardBackwardRequest
+from workers.engine.micro_batches import Family, cut
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Some samples of a call, one after the other: `lengths` of them, `tokens_T` in all, `positions_T` in each.
+    """Rows of a pass: family after family, the common prefix and then what each sample goes on with.
 
-    `rows_N` are the rows whose logprob is wanted, `index_N` which tokens of the call these are.
+    `tokens_T` and `positions_T` are the rows'. Wanted token n of the call, number `index_N[n]` in it, is predicted
+    from row `rows_N[n]`; a row of a prefix may predict tokens of several samples.
     """
 
-    samples: list[int]
-    lengths: list[int]
+    families: list[Family]
+    suffixes: list[list[int]]
     tokens_T: Tensor
     positions_T: Tensor
     rows_N: Tensor
     index_N: Tensor
 
+    @property
+    def samples(self) -> list[int]:
+        return [sample for family in self.families for sample in family.samples]
+
+    @property
+    def segments(self) -> list[tuple[int, list[int]]]:
+        """Each family's prefix length, and the lengths of what goes on from it."""
+        return [(family.prefix, lengths) for family, lengths in zip(self.families, self.suffixes, strict=True)]
+
 
 class PackedCall:
-    """`wanted_T` marks the tokens whose logprob is needed: the trained ones, or all if they are returned.
-
-    A sample is run up to its last wanted token only: nothing later can change what came before.
-    """
+    """A sample is run up to its last wanted token only: the last trained one, or the last of all if all logprobs are
+    returned. Nothing later can change what came before."""
 
     def __init__(self, request: ForwardBackwardRequest) -> None:
-        self._tokens_T = request.tokens_T
         self._starts = request.offsets[:-1]
         everything = np.ones(len(request.tokens_T), bool)
-        self.wanted_T = everything if request.return_logprobs else request.weights_T != 0
-        self.lengths = np.array([_reach(part) for part in np.split(self.wanted_T, request.offsets[1:-1])], np.int64)
+        wanted_T = everything if request.return_logprobs else request.weights_T != 0
+        self._wanted = [part[: _reach(part)] for part in np.split(wanted_T, request.offsets[1:-1])]
+        tokens = np.split(request.tokens_T, request.offsets[1:-1])
+        self._tokens = [part[: len(wanted)] for part, wanted in zip(tokens, self._wanted, strict=True)]
 
-    def micro_batch(self, samples: list[int], device: torch.device) -> MicroBatch:
-        lengths = self.lengths[samples]
-        positions_T = np.concatenate([np.arange(length) for length in lengths])
-        index_T = np.repeat(self._starts[samples], lengths) + positions_T
-        rows_N = np.flatnonzero(self.wanted_T[index_T])
-        arrays = (self._tokens_T[index_T].astype(np.int64), positions_T, rows_N, index_T[rows_N])
-        return MicroBatch(samples, lengths.tolist(), *(torch.from_numpy(array).to(device) for array in arrays))
+    def cut(self, max_tokens: int, shares: bool) -> list[list[Family]]:
+        """The families of each pass."""
+        return cut(self._tokens, max_tokens, shares)
+
+    def micro_batch(self, families: list[Family], device: torch.device) -> MicroBatch:
+        tokens, positions, rows, index = ([np.zeros(0, np.int64)] for _ in range(4))
+        suffixes, at = [], 0
+        for family in families:
+            prefix, prefix_at = family.prefix, at
+            tokens.append(self._tokens[family.samples[0]][:prefix])
+            positions.append(np.arange(prefix))
+            at += prefix
+            for sample in family.samples:
+                own, wanted = self._tokens[sample][prefix:], np.flatnonzero(self._wanted[sample])
+                tokens.append(own)
+                positions.append(prefix + np.arange(len(own)))
+                rows.append(wanted + np.where(wanted < prefix, prefix_at, at - prefix))
+                index.append(wanted + self._starts[sample])
+                at += len(own)
+            suffixes.append([len(self._tokens[sample]) - prefix for sample in family.samples])
+        joined = [np.concatenate(parts).astype(np.int64) for parts in (tokens, positions, rows, index)]
+        return MicroBatch(families, suffixes, *(torch.from_numpy(part).to(device) for part in joined))
 
 
 def _reach(wanted_T: np.ndarray) -> int:

@@ -56,8 +56,8 @@ class PromptScoring:
     @torch.inference_mode()
     def _score(self, prompt: np.ndarray) -> ScoredPrompt:
         tokens_T = torch.from_numpy(prompt.astype(np.int64)).to(self._base.device)
-        positions_T, attention = torch.arange(len(tokens_T), device=tokens_T.device), SegmentAttention([len(tokens_T)])
-        route = Route(self._adapter, slice(0, len(tokens_T)))
+        length, positions_T = len(tokens_T), torch.arange(len(tokens_T), device=tokens_T.device)
+        attention, route = SegmentAttention.whole([length]), Route(self._adapter, slice(0, length))
         hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, [route]))
         rows = max(1, CHUNK_ELEMENTS // self._base.vocab_size)
         parts = [
