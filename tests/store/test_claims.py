@@ -109,9 +109,10 @@ def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_on
 
     monkeypatch.setattr(bench.store.sessions._context.scripts, "run", run_twice)
     session = bench.store.sessions.create(SPEC, [WORKER])
-    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
     assert [each.id for each in bench.store.sessions.list(ANONYMOUS, None, 20, 0)] == [session.id]
-    assert [each.id for each in bench.store.operations.list(session.id, 20, 0)] == [step]
+    assert bench.store.operations.list(session.id, 20, 0) == [step]
+    assert step.seq == 1, "the creation was 0"
     assert bench.redis.zcard(f"celerity:session:{session.id}:lane") == 2
     assert bench.outbox.take() == [], "what the first reply released is left to the sweeper"
     assert bench.redis.zcard("celerity:due") == 1
