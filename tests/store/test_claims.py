@@ -9,7 +9,7 @@ from contract.api_key import ANONYMOUS
 from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from store.claims import SuspectError
-from store.dispatch import Dispatcher, producer
+from store.dispatch import Dispatcher, Released, producer
 from store.store import Store
 from tests.store.conftest import SPEC, WORKER, Bench
 
@@ -141,3 +141,16 @@ def test_what_died_with_half_its_workers_is_not_begun_beside_others(bench: Bench
             claim(fence)
     assert bench.store.operations.get(session.id, step).status is OperationStatus.PENDING
     assert bench.store.claims.claim(step, WORKER, "alone") is not None
+
+
+def test_when_one_message_cannot_be_sent_the_others_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    celery, tried = producer("redis://127.0.0.1:1"), list[str]()
+    send_task = celery.send_task
+
+    def send(name: str, **options: Any) -> Any:
+        tried.append(options["task_id"])
+        return send_task(name, **options)
+
+    monkeypatch.setattr(celery, "send_task", send)
+    Dispatcher(celery).publish([Released(id, STEP, WORKER) for id in ("one", "two", "three")])
+    assert tried == ["one"]
