@@ -24,20 +24,22 @@ class Dispatcher:
     """Publishes to the workers' queues; a queue is named after its worker.
 
     A message is a hint: when the broker is away the operation stays READY in the store and the
-    sweeper publishes it again, so a failure here is logged and never raised.
+    sweeper publishes it again, so a failure here is logged and never raised. Nor is it waited for once for each.
     """
 
     def __init__(self, celery: Celery) -> None:
         self._celery = celery
 
     def publish(self, released: list[Released]) -> None:
-        for operation in released:
+        for place, operation in enumerate(released):
             try:
                 self._celery.send_task(
                     operation.kind.task_name, task_id=operation.operation_id, queue=operation.worker_id, retry=False
                 )
             except (OperationalError, *Unavailable) as error:
-                log.warning("operation %s waits for the sweeper: %s", operation.operation_id, error)
+                waiting = ", ".join(each.operation_id for each in released[place:])
+                log.warning("left to the sweeper: operation %s (%s)", waiting, error)
+                return
 
     def forget(self, worker_id: str) -> None:
         """Deletes the queue of a worker that is gone; one that stays is no harm, nobody reads it."""

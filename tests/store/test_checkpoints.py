@@ -278,3 +278,18 @@ def test_every_process_signs_with_the_same_secret(bench: Bench) -> None:
     first = bench.store.checkpoints.secret()
     assert len(first) >= 32
     assert with_settings(bench).checkpoints.secret() == first
+
+
+def test_objects_that_cannot_be_deleted_go_the_next_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = saved(bench, bench.running_session())
+    bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
+
+    def refuse(path: str) -> None:
+        raise PermissionError(path)
+
+    with monkeypatch.context() as locked:
+        locked.setattr(bench.objects, "delete", refuse)
+        bench.store.janitor.sweep()
+    assert objects(bench) == [checkpoint.state_path]
+    bench.store.janitor.sweep()
+    assert objects(bench) == []

@@ -9,7 +9,7 @@ from contract.api_key import ANONYMOUS
 from contract.operation import OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from store.claims import SuspectError
-from store.dispatch import Dispatcher, producer
+from store.dispatch import Dispatcher, Released, producer
 from store.store import Store
 from tests.store.conftest import SPEC, WORKER, Bench
 
@@ -109,9 +109,10 @@ def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_on
 
     monkeypatch.setattr(bench.store.sessions._context.scripts, "run", run_twice)
     session = bench.store.sessions.create(SPEC, [WORKER])
-    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id
+    step = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
     assert [each.id for each in bench.store.sessions.list(ANONYMOUS, None, 20, 0)] == [session.id]
-    assert [each.id for each in bench.store.operations.list(session.id, 20, 0)] == [step]
+    assert bench.store.operations.list(session.id, 20, 0) == [step]
+    assert step.seq == 1, "the creation was 0"
     assert bench.redis.zcard(f"celerity:session:{session.id}:lane") == 2
     assert bench.outbox.take() == [], "what the first reply released is left to the sweeper"
     assert bench.redis.zcard("celerity:due") == 1
@@ -140,3 +141,16 @@ def test_what_died_with_half_its_workers_is_not_begun_beside_others(bench: Bench
             claim(fence)
     assert bench.store.operations.get(session.id, step).status is OperationStatus.PENDING
     assert bench.store.claims.claim(step, WORKER, "alone") is not None
+
+
+def test_when_one_message_cannot_be_sent_the_others_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    celery, tried = producer("redis://127.0.0.1:1"), list[str]()
+    send_task = celery.send_task
+
+    def send(name: str, **options: Any) -> Any:
+        tried.append(options["task_id"])
+        return send_task(name, **options)
+
+    monkeypatch.setattr(celery, "send_task", send)
+    Dispatcher(celery).publish([Released(id, STEP, WORKER) for id in ("one", "two", "three")])
+    assert tried == ["one"]

@@ -4,6 +4,7 @@ import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -47,6 +48,18 @@ def session_of_another(runtime: Runtime, redis_url: str) -> str:
     with Redis.from_url(redis_url) as redis:
         redis.zadd(keys.WORKERS, {"another": time.time() - 3600})
     return session.id
+
+
+def own_session(runtime: Runtime) -> str:
+    """The id of a session of this worker, whose creation is its first operation."""
+    runtime.store.workers.beat(runtime.worker_id, runtime.announcement())
+    spec = SessionSpec(base_model=CARD, lora=LoraConfig(), seed=1)
+    return runtime.store.sessions.create(spec, [runtime.worker_id]).id
+
+
+def creation_of(redis: Any, session_id: str) -> str:
+    (operation_id,) = redis.zrange(keys.lane(session_id), 0, -1)
+    return str(operation_id.decode())
 
 
 def holder(runtime: Runtime, session_id: str) -> str:
@@ -96,3 +109,31 @@ def test_a_worker_that_cannot_say_that_it_is_alive_ends(runtime: Runtime, monkey
         time.sleep(0.1)
         heartbeat.stop()
     assert signals == [signal.SIGTERM], "an outage is no fault of its"
+
+
+def test_it_sees_to_what_is_overdue_not_its_own_and_to_be_swept(
+    runtime: Runtime, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id, asked = own_session(runtime), list[set[str]]()
+    monkeypatch.setattr(runtime.residency, "release_others", lambda read_held: asked.append(read_held()))
+    heartbeat = Heartbeat(runtime)
+    heartbeat._last_sweep -= 3600
+    with Redis.from_url(redis_url) as redis:
+        redis.zincrby(keys.DUE, -3600, creation_of(redis, session_id))
+        redis.sadd(keys.GARBAGE, "nothing/here")
+        assert redis.llen(runtime.worker_id) == 1
+        heartbeat._beat_if_connected()
+        assert redis.llen(runtime.worker_id) == 2, "the message was sent again"
+        assert redis.scard(keys.GARBAGE) == 0
+    assert asked == [{session_id}]
+
+
+def test_what_the_server_believes_to_run_here_and_does_not_is_started_again(runtime: Runtime, redis_url: str) -> None:
+    session_id, heartbeat = own_session(runtime), Heartbeat(runtime)
+    with Redis.from_url(redis_url) as redis:
+        creation = creation_of(redis, session_id)
+        assert runtime.store.claims.claim(creation, runtime.worker_id, "lost") is not None
+        for state in (b"RUNNING", b"READY"):
+            heartbeat._last_look -= 3600
+            heartbeat._beat_if_connected()
+            assert redis.hget(keys.operation(creation), "state") == state
