@@ -69,7 +69,7 @@ class Sessions:
 
     def get(self, session_id: str, owner: str | None = None) -> Session:
         """The session; for an owner, if it is theirs: another's is as unknown as none. Raises NotFoundError."""
-        session = self.find([session_id])[0]
+        session = session_from(session_id, self._context.redis.hmget(keys.session(session_id), SESSION_FIELDS))
         if session is None or owner not in (None, session.owner):
             raise NotFoundError("no such training session")
         return session
