@@ -34,7 +34,9 @@ def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
 
 def worker(plan: Plan, number: int) -> Service:
     """A worker; what it was running when asked to end, it finishes."""
-    command = _python("celery", "--quiet", "-A", "workers.celery_app", "worker")
+    # Workers have nothing to tell each other: the store knows. Asking whether others are there takes a second.
+    alone = ("--without-mingle", "--without-gossip")
+    command = _python("celery", "--quiet", "-A", "workers.celery_app", "worker", *alone)
     name = "worker" if plan.workers == 1 else f"worker-{number}"
     # An orphan is killed outright: its server is ending too, and it would wait for that to come back.
     return Service(name, command, plan.environment, grace=30.0, when_orphaned=signal.SIGKILL)
