@@ -125,7 +125,7 @@ class Bench:
 def bench() -> Iterator[Bench]:
     with (
         tempfile.TemporaryDirectory(prefix="celerity-finished-") as folder,
-        ValkeyServer(config={"maxmemory-policy": "noeviction"}) as server,
+        ValkeyServer(config={"maxmemory-policy": "noeviction", "hash-max-listpack-value": "512"}) as server,
     ):
         made = Bench(server.connection_url, Path(folder))
         yield made
