@@ -62,7 +62,7 @@ class Bench:
         settings = Settings(data_dir=folder, redis_url=url, heartbeat_timeout=36_000.0)
         self.redis = connect(url)
         self.store = Store(self.redis, open_objects("", folder), Unsent(producer(url)), settings)
-        self.store.workers.beat(WORKER, announcement())
+        self.store.workers.beat(WORKER, announcement(CARD))
         self._times: defaultdict[str, list[float]] = defaultdict(list)
 
     def timed(self, name: str, action: Callable[[], Any]) -> Any:
@@ -88,7 +88,7 @@ class Bench:
         return claim
 
     def session(self) -> str:
-        session = self.timed("create", lambda: self.store.sessions.create(SPEC, WORKER))
+        session = self.timed("create", lambda: self.store.sessions.create(SPEC, [WORKER]))
         self._finish_next(session.id)
         return str(session.id)
 
@@ -107,7 +107,7 @@ class Bench:
         """What a client and the clock ask for."""
         self.timed("list", lambda: self.store.operations.list(session_id, 20, 0))
         self.timed("sessions", lambda: self.store.sessions.list(SPEC.owner, None, 20, 0))
-        self.timed("beat", lambda: self.store.workers.beat(WORKER, announcement()))
+        self.timed("beat", lambda: self.store.workers.beat(WORKER, announcement(CARD)))
         self.timed("sweep", self.store.janitor.sweep)
 
     def _finish_next(self, session_id: str) -> None:
@@ -132,9 +132,10 @@ def bench() -> Iterator[Bench]:
         made.store.close()
 
 
-def announcement() -> Announcement:
+def announcement(card: ModelCard) -> Announcement:
+    """What a worker with all the room of the world says of itself."""
     return Announcement(
-        host="here", pid=1, device="cpu", models=(CARD,), capacity=1_000_000, resident=0, resident_bytes=0,
+        host="here", pid=1, device="cpu", models=(card,), capacity=1_000_000, resident=0, resident_bytes=0,
         free_bytes=1 << 60, reserved_bytes=0,
     )  # fmt: skip
 
