@@ -12,13 +12,13 @@ from uuid import uuid4
 import msgspec
 from redis import Redis
 
+from benchmarks.finished import announcement
 from benchmarks.round_trip import Client
 from contract.model import ModelCard
 from settings import Settings
 from stack.running import running_stack
 from store import keys
 from store.store import Store, open_store
-from store.workers import Announcement
 from tests.stories.client import SESSIONS
 from tests.tiny_model import make_tiny_model
 
@@ -59,10 +59,3 @@ def puppet(folder: Path, vocabulary: int = 256, context: int = 8192) -> Iterator
         store.workers.beat(WORKER, announcement(card))
         yield Puppet(store, Redis.from_url(redis_url), stack.url)
         store.close()
-
-
-def announcement(card: ModelCard) -> Announcement:
-    return Announcement(
-        host="here", pid=1, device="cpu", models=(card,), capacity=1_000_000, resident=0, resident_bytes=0,
-        free_bytes=1 << 60, reserved_bytes=0,
-    )  # fmt: skip

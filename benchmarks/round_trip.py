@@ -48,16 +48,20 @@ class Client:
             raise RuntimeError(f"{method} {path}: {response.status} {answer[:300]!r}")
         return answer
 
+    def wait(self, path: str) -> Json:
+        """The operation, read with waiting GETs until it has COMPLETED. Raises RuntimeError when it failed."""
+        while (ended := self.call("GET", path))["status"].endswith(("PENDING", "RUNNING")):
+            continue
+        if not ended["status"].endswith("COMPLETED"):
+            raise RuntimeError(str(ended))
+        return ended
+
     def operation(self, session: str, kind: str, body: Json) -> tuple[float, float]:
         """Milliseconds until it was accepted, and until its result was read."""
         began = time.perf_counter()
         accepted = self.call("POST", f"{session}:{kind}", body)
         posted = time.perf_counter()
-        path = f"{session}/operations/{kind}/{accepted['operation_id']}"
-        while (ended := self.call("GET", path))["status"].endswith(("PENDING", "RUNNING")):
-            continue
-        if not ended["status"].endswith("COMPLETED"):
-            raise RuntimeError(str(ended))
+        self.wait(f"{session}/operations/{kind}/{accepted['operation_id']}")
         return 1000 * (posted - began), 1000 * (time.perf_counter() - began)
 
 

@@ -71,7 +71,8 @@ class Janitor:
     def expire_results(self) -> None:
         before = self._context.now() - self._settings.result_retention
         for session_id in self._sessions.running():
-            self._context.scripts.run("expire_results", session_id, self._settings.results_kept, before)
+            while self._context.scripts.run("expire_results", session_id, self._settings.results_kept, before):
+                pass
 
     def remove_old_sessions(self) -> None:
         for session_id in self._sessions.ended_before(self._context.now() - self._settings.session_retention):

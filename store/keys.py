@@ -28,13 +28,15 @@ secret                    string what download links are signed with
 api_keys                  zset   every API key that was ever made, by created_at
 api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
 resources:{id}            hash   model resources: spec, status, created_at, updated_at, timeout, kept_until,
-                                 final (the status that their sessions end in, once they are stopped)
-resources:{id}:sessions   set    the sessions attached to them
+                                 final (the status that their sessions end in, once they are stopped), used_at (when
+                                 the last of their sessions ended), sessions (how many are kept, ended or not)
+resources:{id}:sessions   set    the sessions attached to them that have not ended
 resources:READY           zset   those that have not stopped, by created_at
 resources:STOPPED         zset   those that have, by the time they did
 owner:{id}:resources      zset   the model resources of one owner, by created_at
 uploads                   zset   objects that a client sent ahead of a request, or fetches a result from, by the time
-owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at
+owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at; those of model
+                                 resources under {id}:resources
 owner:{id}:sessions:{STATUS} zset the same, those of one status
 owner:{id}:waiting        set    its operations not yet ended, over all its sessions
 owner:{id}:bucket         hash   tokens for requests, and when they were counted
@@ -144,12 +146,17 @@ def api_key(key_id: str) -> str:
     return f"{PREFIX}api_key:{key_id}"
 
 
-def owner_sessions(owner: str) -> str:
-    return f"{PREFIX}owner:{owner}:sessions"
+def owner_sessions(listed: str) -> str:
+    return f"{PREFIX}owner:{listed}:sessions"
 
 
-def owner_sessions_with(owner: str, status: str) -> str:
-    return f"{owner_sessions(owner)}:{status}"
+def owner_sessions_with(listed: str, status: str) -> str:
+    return f"{owner_sessions(listed)}:{status}"
+
+
+def list_of(owner: str, *, of_resources: bool) -> str:
+    """Where the owner's sessions are listed; see list_of in common.lua."""
+    return f"{owner}:resources" if of_resources else owner
 
 
 def owner_waiting(owner: str) -> str:

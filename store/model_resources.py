@@ -12,7 +12,7 @@ from store.context import Context
 from store.errors import NotFoundError, ResourcesStoppedError
 from store.sessions import Sessions
 
-FIELDS = ("spec", "status", "created_at", "updated_at", "kept_until")
+FIELDS = ("spec", "status", "created_at", "updated_at", "kept_until", "used_at")
 READY = keys.resources_with(ModelResourcesStatus.READY)
 STOPPED = keys.resources_with(ModelResourcesStatus.STOPPED)
 EXPIRED = "the model resources were inactive for longer than their inactive_timeout"
@@ -45,13 +45,13 @@ class AllModelResources:
         return found
 
     def _find(self, resources_id: str) -> ModelResources | None:
-        spec, status, created_at, updated_at, kept_until = self._context.redis.hmget(
+        spec, status, created_at, updated_at, kept_until, used_at = self._context.redis.hmget(
             keys.resources(resources_id), FIELDS
         )
         if spec is None:
             return None
         known, ready = decode(spec, ModelResourcesSpec), status == b"READY"
-        expires_at = self._last_used(resources_id, float(created_at)) + known.inactive_timeout
+        expires_at = self._last_used(resources_id, float(used_at or created_at)) + known.inactive_timeout
         return ModelResources(
             id=resources_id,
             spec=known,
@@ -61,9 +61,10 @@ class AllModelResources:
             expires_at=max(expires_at, float(kept_until or 0)) if ready else None,
         )
 
-    def _last_used(self, resources_id: str, created_at: float) -> float:
+    def _last_used(self, resources_id: str, before: float) -> float:
+        """By an active session, or else `before`: when one ended, or they were made."""
         ids = [id.decode() for id in self._context.redis.smembers(keys.resources_sessions(resources_id))]
-        return max([created_at, *(session.updated_at for session in self._sessions.find(ids) if session)])
+        return max([before, *(session.updated_at for session in self._sessions.find(ids) if session)])
 
     def newest(self, owner: str) -> Iterator[ModelResources]:
         """All of the owner's, newest first; read as far as they are taken."""
@@ -116,7 +117,7 @@ class AllModelResources:
     def _remove(self, resources_id: str) -> None:
         """Once the last of their sessions has been removed."""
         found = self._find(resources_id)
-        if found and not self._context.redis.exists(keys.resources_sessions(resources_id)):
+        if found and not int(self._context.redis.hget(keys.resources(resources_id), "sessions") or 0):
             self._context.redis.zrem(keys.owner_resources(found.spec.owner), resources_id)
             self._context.redis.zrem(STOPPED, resources_id)
             self._context.redis.delete(keys.resources(resources_id))

@@ -48,7 +48,9 @@ class Operations:
         reply = self._accept(session_id, operation_id, kind, stored, once)
         if reply[0] == b"accepted":
             self._context.publish(reply[1])
-            return self.get(session_id, operation_id)
+            operation = operation_from(operation_id, reply[2])
+            assert operation is not None
+            return operation
         self._context.payloads.discard(stored)
         if reply[0] == b"existing":
             return self.get(session_id, reply[1].decode())
@@ -61,7 +63,7 @@ class Operations:
         answer_key, digest = once.arguments if once else ("", "")
         limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
         reply: list[Any] = self._context.scripts.run(
-            "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits
+            "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits, *OPERATION_FIELDS
         )
         return reply
 
@@ -132,8 +134,10 @@ class Operations:
 
     def ahead(self, operation: Operation) -> int | None:
         """How many operations of its session come before a pending one; None once it has begun."""
+        if operation.status is not OperationStatus.PENDING:
+            return None
         rank: int | None = self._context.redis.zrank(keys.lane(operation.session_id), operation.id)
-        return rank if operation.status is OperationStatus.PENDING else None
+        return rank
 
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""

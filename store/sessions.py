@@ -1,7 +1,8 @@
 """Sessions: created, read, listed, stopped, and removed when their time is over."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count, islice
+from heapq import merge
+from itertools import count
 from uuid import uuid4
 
 from contract.checkpoint import Checkpoint
@@ -69,7 +70,7 @@ class Sessions:
 
     def get(self, session_id: str, owner: str | None = None) -> Session:
         """The session; for an owner, if it is theirs: another's is as unknown as none. Raises NotFoundError."""
-        session = self.find([session_id])[0]
+        session = session_from(session_id, self._context.redis.hmget(keys.session(session_id), SESSION_FIELDS))
         if session is None or owner not in (None, session.owner):
             raise NotFoundError("no such training session")
         return session
@@ -140,9 +141,14 @@ class Sessions:
         ids = self._context.redis.zrange(keys.sessions_with(SessionStatus.RUNNING), 0, -1)
         return [id.decode() for id in ids]
 
-    def newest(self, owner: str, status: SessionStatus | None = None) -> Iterator[Session]:
-        """All of the owner's, newest first, the id as tie-break; read in pages, as far as they are taken."""
-        index = keys.owner_sessions_with(owner, status) if status else keys.owner_sessions(owner)
+    def newest_of_resources(self, owner: str, statuses: Iterable[SessionStatus] = ()) -> Iterator[Session]:
+        """All of the owner's that belong to model resources (of any status when none is given), newest first, the id
+        as tie-break; read in pages, as far as they are taken."""
+        listed = keys.list_of(owner, of_resources=True)
+        indexes = [keys.owner_sessions_with(listed, status) for status in statuses] or [keys.owner_sessions(listed)]
+        return merge(*map(self._newest, indexes), key=lambda session: (session.created_at, session.id), reverse=True)
+
+    def _newest(self, index: str) -> Iterator[Session]:
         for start in count(0, PAGE):
             ids = self._context.redis.zrevrange(index, start, start + PAGE - 1)
             yield from (session for session in self.find(id.decode() for id in ids) if session)
@@ -151,5 +157,7 @@ class Sessions:
 
     def list(self, owner: str, status: SessionStatus | None, limit: int, offset: int) -> list[Session]:
         """A page of the owner's sessions that belong to no model resources."""
-        own = (session for session in self.newest(owner, status) if session.spec.resources_id is None)
-        return [*islice(own, offset, offset + limit)]
+        listed = keys.list_of(owner, of_resources=False)
+        index = keys.owner_sessions_with(listed, status) if status else keys.owner_sessions(listed)
+        ids = self._context.redis.zrevrange(index, offset, offset + limit - 1)
+        return [session for session in self.find(id.decode() for id in ids) if session]

@@ -52,7 +52,8 @@ def become_worker(instance: Any, conf: Any, **_: Any) -> None:
         raise SystemExit(f"celerity: {error}") from error
     instance.hostname = runtime.worker_id
     conf.task_default_queue = runtime.worker_id
-    conf.task_queues = [Queue(runtime.worker_id)]
+    # A message that is lost is sent again by the sweeper, so the broker need not keep account of those under way.
+    conf.task_queues = [Queue(runtime.worker_id, no_ack=True)]
 
 
 def announce(**_: Any) -> None:

@@ -3,11 +3,13 @@
 import logging
 import threading
 import time
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from threading import Lock
+from weakref import WeakValueDictionary
 
 from contract.codec import decode
 from contract.forward_backward import ForwardBackwardRequest
@@ -56,7 +58,9 @@ class Residency:
         self._store, self._engine, self._catalog, self._most = store, engine, catalog, most
         self._reserved_bytes, self._free_bytes = reserved_bytes, free_bytes
         self._residents: OrderedDict[str, Resident] = OrderedDict()
-        self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
+        # Of the sessions that somebody is busy with: the others leave nothing behind.
+        self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+        self._lock_of_locks = threading.Lock()
         self._door = threading.Lock()
 
     @property
@@ -79,7 +83,7 @@ class Residency:
         with self._door:
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
-        with self._locks[claim.session_id]:
+        with self._lock(claim.session_id):
             resident = self._residents.get(claim.session_id)
             if resident is None or resident.epoch != claim.epoch or resident.changed_by >= claim.seq:
                 _refuse_if_late(claim, resident)
@@ -92,12 +96,12 @@ class Residency:
         try:
             yield
         finally:
-            with self._locks[claim.session_id]:
+            with self._lock(claim.session_id):
                 resident.users -= 1
 
     def release(self, session_id: str) -> None:
         """Frees the session's adapter; releasing it twice is releasing it once."""
-        with self._locks[session_id]:
+        with self._lock(session_id):
             self._drop(session_id)
 
     def release_others(self, read_held: Callable[[], set[str]]) -> None:
@@ -111,6 +115,14 @@ class Residency:
                 with self._lock_if_free(session_id) as is_ours:
                     if is_ours and self._residents.get(session_id) is resident:
                         self._drop(session_id)
+
+    def _lock(self, session_id: str) -> Lock:
+        """The session's own: the same for all who have it at the same time."""
+        with self._lock_of_locks:
+            lock = self._locks.get(session_id)
+            if lock is None:
+                lock = self._locks[session_id] = threading.Lock()
+            return lock
 
     def _drop(self, session_id: str) -> None:
         self._engine.drop_adapter(session_id).result()
@@ -134,7 +146,7 @@ class Residency:
     @contextmanager
     def _lock_if_free(self, session_id: str) -> Iterator[bool]:
         """The session's lock unless another has it; whether it was taken."""
-        lock = self._locks[session_id]
+        lock = self._lock(session_id)
         is_ours = lock.acquire(blocking=False)
         try:
             yield is_ours

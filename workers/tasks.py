@@ -10,6 +10,7 @@ from uuid import uuid4
 import msgspec
 from celery import Task
 from celery.exceptions import Ignore
+from celery.worker.request import Request
 
 from contract.figures import figures_of_pass, figures_of_sample, figures_of_step
 from contract.forward_backward import ForwardBackwardRequest
@@ -25,6 +26,13 @@ from workers.residency import call_seed
 from workers.runtime import Runtime
 
 Run = Callable[[Runtime, Claim], Outcome]
+
+
+class Hint(Request):
+    """A message that the broker keeps no account of: there is nothing to acknowledge."""
+
+    def acknowledge(self) -> None:
+        self.acknowledged = True
 
 
 def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
@@ -43,7 +51,7 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
                     return run(runtime, self.request.claim)
 
         for kind in kinds:
-            app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,))
+            app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,), Request=Hint)
 
     return register
 

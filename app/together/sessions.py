@@ -52,10 +52,9 @@ def list_sessions(query: dict[str, Any]) -> Any:
     mine, statuses, attached_to = is_mine(query.get("created_by")), query["status"], query.get("model_resources_id")
 
     def keep(session: Session) -> bool:
-        found = session.spec.resources_id
-        return mine and found is not None and attached_to in (None, found) and _is_among(session, statuses)
+        return mine and attached_to in (None, session.spec.resources_id)
 
-    return page(state().store.sessions.newest(caller()), query, keep, _view)
+    return page(state().store.sessions.newest_of_resources(caller(), statuses or ()), query, keep, _view)
 
 
 @sessions.route("/<id:session_id>")
@@ -98,10 +97,6 @@ def _resources(resources_id: str) -> ModelResources:
         return state().store.model_resources.get(resources_id, caller())
     except NotFoundError as error:
         raise refusal("model_resources_id", "unknown model resources") from error
-
-
-def _is_among(session: Session, statuses: frozenset[Any] | None) -> bool:
-    return not statuses or session.status in statuses
 
 
 def _view(session: Session) -> Any:

@@ -1,7 +1,11 @@
--- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key
+-- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key,
+-- fields of its record to answer with
 local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key = unpack(ARGV)
+local function accepted(released)
+  return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 10))}
+end
 -- The client library sends a script again when a connection broke before the reply.
-if redis.call('EXISTS', keys.operation(id)) == 1 then return {'accepted', {}} end
+if redis.call('EXISTS', keys.operation(id)) == 1 then return accepted({}) end
 local record = redis.call('HMGET', keys.session(session), 'status', 'reason', 'owner')
 local status, owner = record[1], record[3]
 if not status then return {'unknown'} end
@@ -17,4 +21,4 @@ redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(i
 redis.call('SADD', keys.owner_waiting(owner), id)
 redis.call('HSET', keys.session(session), 'updated_at', at)
 remember(answer_key, digest, id, session)
-return {'accepted', release(session, tonumber(most_samples), {})}
+return accepted(release(session, tonumber(most_samples), {}))

@@ -125,14 +125,20 @@ local function failed(id, session, at, code, message)
   ended(id, session, at)
 end
 
+-- Where an owner's sessions are listed: those of model resources apart from the others, since each door lists its own.
+local function list_of(owner, resources)
+  if not resources or resources == '' then return owner end
+  return owner .. ':resources'
+end
+
 local function set_status(session, status, at, reason)
   local key = keys.session(session)
-  local record = redis.call('HMGET', key, 'status', 'created_at', 'owner')
-  local before, created_at, owner = unpack(record)
+  local record = redis.call('HMGET', key, 'status', 'created_at', 'owner', 'resources')
+  local before, created_at, list = record[1], record[2], list_of(record[3], record[4])
   redis.call('ZREM', keys.sessions_with(before), session)
-  redis.call('ZREM', keys.owner_sessions_with(owner, before), session)
+  redis.call('ZREM', keys.owner_sessions_with(list, before), session)
   redis.call('ZADD', keys.sessions_with(status), created_at, session)
-  redis.call('ZADD', keys.owner_sessions_with(owner, status), created_at, session)
+  redis.call('ZADD', keys.owner_sessions_with(list, status), created_at, session)
   redis.call('HSET', key, 'status', status, 'updated_at', at)
   if reason ~= '' then redis.call('HSET', key, 'reason', reason) end
 end
@@ -143,10 +149,19 @@ local function forget_replay(session, seq)
   redis.call('ZREMRANGEBYSCORE', keys.replay(session), '-inf', seq)
 end
 
+-- Model resources look at their active sessions only; of the ended ones they know the last end.
+local function leave_resources(session, at)
+  local resources = redis.call('HGET', keys.session(session), 'resources')
+  if not resources then return end
+  redis.call('SREM', keys.resources_sessions(resources), session)
+  redis.call('HSET', keys.resources(resources), 'used_at', at)
+end
+
 -- Ends a session, and with it every operation of its lane that `name` may move.
 local function end_session(session, status, at, reason, name, code, message)
   set_status(session, status, at, reason)
   redis.call('ZADD', keys.sessions_ended, at, session)
+  leave_resources(session, at)
   forget_replay(session, '+inf')
   drop_snapshot(session)
   redis.call('SREM', keys.worker_sessions(redis.call('HGET', keys.session(session), 'worker')), session)

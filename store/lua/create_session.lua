@@ -34,7 +34,9 @@ end
 if not worker then return {'no-room'} end
 local unended = 0
 for _, status in ipairs({'CREATING', 'RUNNING', 'STOPPING'}) do
-  unended = unended + redis.call('ZCARD', keys.owner_sessions_with(owner, status))
+  for _, list in ipairs({list_of(owner), list_of(owner, true)}) do
+    unended = unended + redis.call('ZCARD', keys.owner_sessions_with(list, status))
+  end
 end
 local most = limit_of(owner, 'max_sessions', most_sessions)
 if unended >= most then return {'full', most} end
@@ -49,11 +51,12 @@ redis.call('HSET', keys.session(session), 'spec', spec, 'owner', owner, 'status'
   'published', step, 'labels', labels, 'adapter_bytes', size, 'created_at', at, 'updated_at', at, 'worker', worker,
   'epoch', 1, 'next_seq', 0)
 redis.call('ZADD', keys.sessions_with('CREATING'), at, session)
-redis.call('ZADD', keys.owner_sessions(owner), at, session)
-redis.call('ZADD', keys.owner_sessions_with(owner, 'CREATING'), at, session)
+redis.call('ZADD', keys.owner_sessions(list_of(owner, resources)), at, session)
+redis.call('ZADD', keys.owner_sessions_with(list_of(owner, resources), 'CREATING'), at, session)
 if resources ~= '' then
   redis.call('HSET', keys.session(session), 'resources', resources)
   redis.call('SADD', keys.resources_sessions(resources), session)
+  redis.call('HINCRBY', keys.resources(resources), 'sessions', 1)
 end
 give(session, worker)
 append(session, operation, 'create-session', '', at)

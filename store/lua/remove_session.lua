@@ -12,9 +12,9 @@ for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
 end
 redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
   keys.answers(session), keys.curve(session))
-redis.call('ZREM', keys.owner_sessions(owner), session)
-if resources then redis.call('SREM', keys.resources_sessions(resources), session) end
-redis.call('ZREM', keys.owner_sessions_with(owner, status), session)
+redis.call('ZREM', keys.owner_sessions(list_of(owner, resources)), session)
+if resources then redis.call('HINCRBY', keys.resources(resources), 'sessions', -1) end
+redis.call('ZREM', keys.owner_sessions_with(list_of(owner, resources), status), session)
 redis.call('ZREM', keys.sessions_with(status), session)
 redis.call('ZREM', keys.sessions_ended, session)
 return 1

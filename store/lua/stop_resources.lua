@@ -2,14 +2,13 @@
 -- sessions is active; to expire only when nothing has used them for their timeout. Answers with the active sessions,
 -- which are then to be stopped one by one.
 local id, mode = unpack(ARGV)
-local record = redis.call('HMGET', keys.resources(id), 'status', 'created_at', 'timeout', 'kept_until')
+local record = redis.call('HMGET', keys.resources(id), 'status', 'created_at', 'timeout', 'kept_until', 'used_at')
 if not record[1] then return {'unknown'} end
 if record[1] ~= 'READY' then return {'stopped', {}} end
-local active, busy, used = {}, false, tonumber(record[2])
+local active, busy, used = {}, false, tonumber(record[5] or record[2])
 for _, session in ipairs(redis.call('SMEMBERS', keys.resources_sessions(id))) do
-  local seen = redis.call('HMGET', keys.session(session), 'status', 'updated_at')
-  used = math.max(used, tonumber(seen[2] or 0))
-  if seen[1] and not has_ended(seen[1]) then active[#active + 1] = session end
+  used = math.max(used, tonumber(redis.call('HGET', keys.session(session), 'updated_at')))
+  active[#active + 1] = session
   if redis.call('ZCARD', keys.lane(session)) > 0 then busy = true end
 end
 local at = now()

@@ -105,6 +105,33 @@ def test_they_go_when_the_last_of_their_sessions_has_gone(bench: Bench) -> None:
     assert list(bench.store.model_resources.newest(SPEC.owner)) == []
 
 
+def test_a_session_that_ended_keeps_them_from_its_end_on_and_is_looked_at_no_more(bench: Bench) -> None:
+    resources = made(bench)
+    session = attached(bench, resources)
+    age(bench, 2 * TIMEOUT, f"resources:{resources.id}", f"session:{session.id}")
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    assert bench.redis.scard(f"celerity:resources:{resources.id}:sessions") == 0
+    bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("READY", "STOPPED")
+    ended_at = bench.store.sessions.get(session.id).updated_at
+    expires_at = bench.store.model_resources.get(resources.id, SPEC.owner).expires_at
+    assert expires_at == pytest.approx(ended_at + TIMEOUT)
+
+
+def test_their_sessions_are_listed_apart_from_the_others(bench: Bench) -> None:
+    resources, store = made(bench), bench.store.sessions
+    own = bench.running_session()
+    first, second, third = (attached(bench, resources) for _ in range(3))
+    store.stop(second.id)
+    assert [session.id for session in store.list(SPEC.owner, None, 10, 0)] == [own.id]
+    assert [session.id for session in store.newest_of_resources(SPEC.owner)] == [third.id, second.id, first.id]
+    among = store.newest_of_resources(SPEC.owner, (SessionStatus.RUNNING, SessionStatus.STOPPING))
+    assert [session.id for session in among] == [third.id, second.id, first.id]
+    running = store.newest_of_resources(SPEC.owner, (SessionStatus.RUNNING,))
+    assert [session.id for session in running] == [third.id, first.id]
+
+
 def test_a_weights_sync_to_come_is_foretold(bench: Bench) -> None:
     session = attached(bench, made(bench))
     assert bench.store.operations.step_to_publish(session) is None

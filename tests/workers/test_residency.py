@@ -176,7 +176,7 @@ def test_one_that_is_waited_for_may_be_asked_for_again_meanwhile(bench: Bench) -
 def test_letting_go_of_what_others_hold_does_not_wait_for_one_that_is_being_restored(bench: Bench) -> None:
     with bench.residency.hold(bench.claim("a")):
         pass
-    with bench.residency._locks["a"]:
+    with bench.residency._lock("a"):
         bench.residency.release_others(set)
         assert bench.residency.count == 1
     bench.residency.release_others(set)
@@ -218,3 +218,11 @@ def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Be
     changed = adapter_for(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7))
     assert adapter_for(bench.claim("a", seq=8)) is adapter_for(bench.claim("a", seq=9)) is changed
     assert adapter_for(bench.claim("a", kind=kind, seq=7)) is not changed
+
+
+def test_sessions_that_are_gone_leave_nothing_behind(bench: Bench) -> None:
+    for number in range(3):
+        with bench.residency.hold(bench.claim(f"s{number}")):
+            pass
+        bench.residency.release(f"s{number}")
+    assert bench.residency.count == len(bench.residency._locks) == 0
