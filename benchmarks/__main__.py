@@ -18,7 +18,7 @@ from benchmarks.roster import CELERITY, COMMON, GENERATE, PEFT
 
 # Of the bundled model, once in each dtype; then of the path around the engine, which knows no dtype.
 ENGINE = ("laws", "sampling", "training", "crowd", "prefixes", "curves")
-AROUND = ("round_trip", "large_bodies", "growth")
+AROUND = ("round_trip", "large_bodies", "pipelined", "start_up", "growth")
 QUICK = (
     ["laws", "--quick"],
     ["sampling", "--quick", "--engines", CELERITY.name, GENERATE.name],

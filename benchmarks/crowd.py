@@ -3,11 +3,8 @@
 For sampling, and for a forward-backward with its step; ours alone, since few peers have sessions at all.
 """
 
-from benchmarks import options
+from benchmarks import options, own
 from benchmarks.model import bundled_model, license_text
-from benchmarks.race import print_rows, race
-from benchmarks.report import write_report
-from benchmarks.roster import CELERITY
 from benchmarks.workloads import Workload, Writer, ragged_lengths
 
 SESSIONS = 8
@@ -27,16 +24,6 @@ def workloads(text: list[int], quick: bool = False) -> list[Workload]:
     ]
 
 
-def main() -> None:
-    asked = options.parse(__doc__)
-    model = bundled_model()
-    rows = []
-    chosen = workloads(license_text(model), asked.quick)
-    for _, of in race([CELERITY], chosen, model, asked.dtype, rounds=asked.rounds):
-        print_rows(of)
-        rows += of
-    write_report(f"crowd-{asked.dtype}", {"rows": rows, **asked.about})
-
-
 if __name__ == "__main__":
-    main()
+    asked = options.parse(__doc__)
+    own.measure("crowd", workloads(license_text(bundled_model()), asked.quick), asked)
