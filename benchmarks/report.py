@@ -1,4 +1,4 @@
-"""Where the benchmarks write what they measured: one JSON file each under artifacts/bench/."""
+"""Where the benchmarks write what they measured, and find it again: one JSON file each under artifacts/bench/."""
 
 import os
 import platform
@@ -20,6 +20,12 @@ def write_report(name: str, result: dict[str, Any]) -> Path:
     path = FOLDER / f"{name}.json"
     path.write_bytes(orjson.dumps(measured, option=orjson.OPT_INDENT_2))
     return path
+
+
+def read_report(name: str) -> dict[str, Any] | None:
+    """None where that has not been measured."""
+    path = FOLDER / f"{name}.json"
+    return orjson.loads(path.read_bytes()) if path.exists() else None
 
 
 def quantile(values: Sequence[float], share: float) -> float:

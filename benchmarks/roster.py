@@ -1,0 +1,70 @@
+"""Who takes part: each engine's environment, and what it can do."""
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.model import ROOT
+
+THREADS = 2
+ENVIRONMENTS = ROOT / ".bench"
+# The same for all. Threads that spin while they wait make a run worthless on a machine where anything else happens.
+COMMON = {
+    "HF_HUB_OFFLINE": "1",
+    "OMP_NUM_THREADS": str(THREADS),
+    "OMP_WAIT_POLICY": "PASSIVE",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+
+
+@dataclass(frozen=True)
+class Entrant:
+    """`environment` is a folder of .bench/ that `make bench` fills, or the product's own where there is none."""
+
+    name: str
+    module: str
+    does: tuple[str, ...]
+    environment: str = ""
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def python(self) -> Path:
+        return ENVIRONMENTS / self.environment / "bin" / "python" if self.environment else Path(sys.executable)
+
+    @property
+    def is_installed(self) -> bool:
+        """An environment counts once its last step has left its stamp."""
+        return not self.environment or (ENVIRONMENTS / self.environment / "ready.stamp").exists()
+
+    @property
+    def surroundings(self) -> dict[str, str]:
+        return os.environ | COMMON | self.variables
+
+
+CELERITY = Entrant("Celerity", "benchmarks.peers.celerity", ("sample", "train"))
+GENERATE = Entrant("generate", "benchmarks.peers.generate", ("sample",))
+PEFT = Entrant("peft", "benchmarks.peers.peft", ("train",))
+VLLM = Entrant(
+    "vLLM-CPU",
+    "benchmarks.peers.vllm_cpu",
+    ("sample",),
+    environment="vllm",
+    variables={
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_CPU_KVCACHE_SPACE": "2",
+        "VLLM_CACHE_ROOT": str(ENVIRONMENTS / "vllm" / "cache"),
+        "VLLM_NO_USAGE_STATS": "1",
+    },
+)
+SKYRL = Entrant("SkyRL-tx", "benchmarks.peers.skyrl_tx", ("sample", "train"), environment="skyrl")
+ENTRANTS = (CELERITY, GENERATE, VLLM, PEFT, SKYRL)
+
+
+def entrants(task: str, names: list[str] | None = None) -> list[Entrant]:
+    """Those that do the task and are installed; all of them, or those named."""
+    known = {entrant.name for entrant in ENTRANTS}
+    if unknown := set(names or ()) - known:
+        raise ValueError(f"no engine is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
+    able = [entrant for entrant in ENTRANTS if task in entrant.does and (not names or entrant.name in names)]
+    return [entrant for entrant in able if entrant.is_installed]
