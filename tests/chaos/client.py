@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -15,42 +16,59 @@ GIVE_UP_SECONDS = 180.0
 RETRIED = {429, 503}
 
 
+@dataclass(order=True)
+class Outlasted:
+    """How long a request took with its repeats, and the seconds that went into each outcome of a try."""
+
+    seconds: float = 0.0
+    path: str = field(default="", compare=False)
+    tries: dict[str, list[float]] = field(default_factory=dict, compare=False)
+
+    def __str__(self) -> str:
+        tries = (f"{len(each)} x {outcome} in {sum(each):.1f} s" for outcome, each in self.tries.items())
+        return f"{self.seconds:.1f} s for {self.path}: {', '.join(tries)}"
+
+
 class Outlasting:
     """HTTP over whatever happens to the server. Its latencies are those that a caller sees, retries included."""
 
     def __init__(self, url: str) -> None:
         self._http = httpx.Client(base_url=url, timeout=30.0)
         self.retries = 0
+        self.slowest = Outlasted()
 
     def post(self, path: str, body: Json, key: str) -> Json:
-        return self._json(lambda: self._http.post(path, json=body, headers={"Idempotency-Key": key}))
+        return self._json(path, lambda: self._http.post(path, json=body, headers={"Idempotency-Key": key}))
 
     def get(self, path: str) -> Json:
-        return self._json(lambda: self._http.get(path, headers={"Prefer": "wait=5"}))
+        return self._json(path, lambda: self._http.get(path, headers={"Prefer": "wait=5"}))
 
     def delete(self, path: str) -> None:
         """A repeat finds nothing any more when the answer to the first was lost."""
-        response = self._until_answered(lambda: self._http.delete(path))
+        response = self._until_answered(path, lambda: self._http.delete(path))
         assert response.status_code in (204, 404), response.text
 
-    def _json(self, send: Callable[[], httpx.Response]) -> Json:
-        response = self._until_answered(send)
+    def _json(self, path: str, send: Callable[[], httpx.Response]) -> Json:
+        response = self._until_answered(path, send)
         assert response.status_code == 200, response.text
         answer: Json = response.json()
         return answer
 
-    def _until_answered(self, send: Callable[[], httpx.Response]) -> httpx.Response:
-        deadline = time.monotonic() + GIVE_UP_SECONDS
-        while time.monotonic() < deadline:
+    def _until_answered(self, path: str, send: Callable[[], httpx.Response]) -> httpx.Response:
+        began, tries = time.monotonic(), defaultdict[str, list[float]](list)
+        while (sent := time.monotonic()) < began + GIVE_UP_SECONDS:
             try:
                 response = send()
-            except httpx.TransportError:
-                response = None
+                outcome = str(response.status_code)
+            except httpx.TransportError as error:
+                response, outcome = None, type(error).__name__
+            tries[outcome].append(time.monotonic() - sent)
             if response is not None and response.status_code not in RETRIED:
+                self.slowest = max(self.slowest, Outlasted(time.monotonic() - began, path, tries))
                 return response
             self.retries += 1
             time.sleep(PAUSE_SECONDS)
-        raise TimeoutError(f"no answer in {GIVE_UP_SECONDS:.0f} s")
+        raise TimeoutError(f"no answer: {Outlasted(time.monotonic() - began, path, tries)}")
 
 
 @dataclass

@@ -12,7 +12,7 @@ from settings import load_settings
 from stack.running import running_stack
 from stack.stack import Stack
 from store.store import Store, open_store
-from tests.chaos.client import Run, Told
+from tests.chaos.client import Outlasted, Run, Told
 from tests.chaos.keepsakes import faults, kept, left_over
 from tests.chaos.plan import plan
 from tests.chaos.saboteur import Saboteur
@@ -49,6 +49,7 @@ class Report:
     differences: list[str] = field(default_factory=list)
     struck: Counter[str] = field(default_factory=Counter)
     latencies: list[float] = field(default_factory=list)
+    slowest: Outlasted = field(default_factory=Outlasted)
 
     @property
     def is_clean(self) -> bool:
@@ -63,6 +64,7 @@ class Report:
             f"differences from the undisturbed run: {len(self.differences)}",
             f"struck {sum(self.struck.values())}: {dict(self.struck)}; requests repeated {self.retries}",
             "accepting an operation, ms: " + ", ".join(f"p{100 * share:.0f} {ms:.0f}" for share, ms in at.items()),
+            f"the slowest request: {self.slowest}",
         ]
         return "\n".join(lines + self.differences[:10])
 
@@ -101,6 +103,7 @@ def _judge(stack: Stack, runs: list[Run], saboteur: Saboteur, model: Path) -> Re
     for run in runs:
         report.retries += run.client.retries
         report.latencies += run.latencies
+        report.slowest = max(report.slowest, run.client.slowest)
         if run.error is not None:
             report.differences.append(f"{run.name}: {run.error}")
         else:
