@@ -22,6 +22,8 @@ ROUND = (
     ("optim-step", step_body()),
     ("sample", sample_body([1, 2, 3], max_tokens=4)),
 )
+# As a client asks that expects to wait: 200 that ask every second are a load of another kind.
+PATIENT = {"Prefer": "wait=20"}
 SETTINGS = {"CELERITY_DEVICE": "cpu", "CELERITY_RESIDENT_SESSIONS": "256"}
 
 
@@ -74,7 +76,7 @@ async def operation(http: httpx.AsyncClient, session: str, kind: str, body: Json
 
 
 async def call(http: httpx.AsyncClient, method: str, path: str, body: Json | None = None) -> Json:
-    response = await http.request(method, path, json=body)
+    response = await http.request(method, path, json=body, headers=PATIENT)
     if response.status_code != 200:
         raise RuntimeError(f"{response.status_code}: {response.text}")
     answer: Json = response.json()
