@@ -1,6 +1,5 @@
 """The decoder of Llama and its relatives, for packed rows: fewer and larger products than in the reference."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,7 +10,7 @@ from workers.engine.adapter_layout import Group, Shape
 from workers.engine.causal_attention import AttentionLayer
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.lora import AdaptedLinear, Route
+from workers.engine.lora import AdaptedLinear, Lora
 from workers.engine.rms_norm import RmsNorm
 from workers.engine.rotary import Rotation
 from workers.engine.swiglu import swiglu
@@ -82,7 +81,7 @@ class Layer:
         x_TD = x_TD + self._out(seen_THD.flatten(1), routes)
         return x_TD + self._down(swiglu(self._gate_up(self._mlp_norm(x_TD), routes)), routes)
 
-    def _projected(self, x_TD: Tensor, rotation: Rotation, routes: Sequence[Route]) -> tuple[Tensor, Tensor, Tensor]:
+    def _projected(self, x_TD: Tensor, rotation: Rotation, routes: Lora) -> tuple[Tensor, Tensor, Tensor]:
         qkv_THD = self._qkv(x_TD, routes).view(len(x_TD), -1, self._head_size)
         turned, v = qkv_THD[:, : -self._kv_heads], qkv_THD[:, -self._kv_heads :]
         if self._q_norm and self._k_norm:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -29,6 +29,16 @@ class Route:
     def of(self, x_TI: Tensor) -> Tensor:
         """Its rows of x."""
         return x_TI if self.rows is None else x_TI[self.rows]
+
+
+class Stacked(Protocol):
+    """Many adapters at once, for rows that nothing is differentiated by (see crowd.py)."""
+
+    def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
+        """scale * B A x of each row's own A and B, [T, outputs]."""
+
+
+Lora = Sequence[Route] | Stacked
 
 
 def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
@@ -61,8 +71,10 @@ class AdaptedLinear:
         self.base = base
         self.group = group
 
-    def __call__(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
+    def __call__(self, x_TI: Tensor, routes: Lora) -> Tensor:
         """[T, inputs] -> [T, outputs]"""
+        if not isinstance(routes, Sequence):
+            return self.base.product(x_TI, routes.low_rank(x_TI, self.group))
         if not torch.is_grad_enabled():
             return self.product(x_TI, routes)[0]
         leaves = [leaf for route in routes for leaf in route.adapter.matrices[self.group].leaves]
