@@ -33,7 +33,7 @@ class BaseModel:
     """
 
     def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
-        self.device = device
+        self.device, self.dtype = device, dtype
         model = _load(directory, device, dtype)
         refuse_unknown_layers(model.config)
         self.head = FrozenLinear(_plain_head(model))

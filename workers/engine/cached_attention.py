@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from workers.engine.causal_attention import AttentionLayer, causal
-from workers.engine.kv_cache import KvCache
+from workers.engine.kv_cache import LENGTH_STEP, KvCache
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,14 @@ class DecodeAttention:
         self.order_B = self._rows_T.argsort()
         self._is_in_order = list(rows) == sorted(rows)
         self._lengths_B1 = positions_T[self.order_B][:, None] + 1
-        self._longest = int(self._lengths_B1.max())
+        # In steps, so that in bf16 a row's sums are the same to the bit beside shorter and longer ones.
+        self._length = -(-int(self._lengths_B1.max()) // LENGTH_STEP) * LENGTH_STEP
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         self._cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
         rows, heads, size = q_THD.shape
-        keys, values = self._cache.read(layer.index, slice(0, rows), self._longest)
+        keys, values = self._cache.read(layer.index, slice(0, rows), self._length)
         q_BHD = q_THD if self._is_in_order else q_THD[self.order_B]
         q_BKGD = q_BHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
         bias = self._bias(layer, q_THD.dtype)
@@ -75,9 +76,9 @@ class DecodeAttention:
 
     def _bias(self, layer: AttentionLayer, dtype: torch.dtype) -> Tensor:
         """[B, 1, 1, length]: 0 where the key is seen, else -inf."""
-        window = layer.window if layer.is_cut(self._longest) else None
+        window = layer.window if layer.is_cut(self._length) else None
         if window not in self._biases:
-            positions_L = torch.arange(self._longest, device=self._lengths_B1.device)
+            positions_L = torch.arange(self._length, device=self._lengths_B1.device)
             hidden_BL = positions_L >= self._lengths_B1
             if window is not None:
                 hidden_BL |= positions_L < self._lengths_B1 - window

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention
+from workers.engine.crowd import Crowds
 from workers.engine.failures import as_failure, non_finite, out_of_memory
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import grouped, routes_of
+from workers.engine.lora import grouped
 from workers.engine.prefill import prefill
 from workers.engine.sampler import draw
 from workers.engine.sequences import GrowingSequence, Sampling
@@ -33,7 +34,7 @@ class DecodeBatch:
         self._base = base
         self._prefill_tokens = prefill_tokens
         self._max_sequences = max_sequences
-        self._cache = KvCache()
+        self._cache, self._crowds = KvCache(), Crowds()
         self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
         self._waiting = WaitingLine()
         self._running: list[GrowingSequence] = []
@@ -56,13 +57,17 @@ class DecodeBatch:
         if hiddens:
             self._postprocess(self._base.logits(torch.cat(hiddens)))
         if not self._running:
-            self._cache.clear()
+            self._clear()
         return bool(self._running or self._waiting)
 
     def fail(self, error: Exception) -> None:
         """All requests in flight fail: the pass that they shared did."""
         self.abandon(lambda _: True, error)
+        self._clear()
+
+    def _clear(self) -> None:
         self._cache.clear()
+        self._crowds.clear()
 
     def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
         """Ends the requests that are meant, running and waiting."""
@@ -114,7 +119,7 @@ class DecodeBatch:
         positions_B = torch.tensor([running[row].length - 1 for row in order], device=device)
         self._cache.reserve(len(running), max(sequence.length for sequence in running))
         attention = DecodeAttention(self._cache, order, positions_B)
-        routes = routes_of([adapters[row] for row in order], [1] * len(order))
+        routes = self._crowds.lora([adapters[row] for row in order], self._base.dtype, device)
         hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes))
         return hidden_BD[attention.order_B]
 

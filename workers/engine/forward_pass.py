@@ -1,12 +1,11 @@
 """What a model runs at once: tokens of several sequences side by side, and how they belong together."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torch import Tensor
 
 from workers.engine.attention import Attention
-from workers.engine.lora import Route
+from workers.engine.lora import Lora
 
 
 @dataclass(frozen=True)
@@ -20,4 +19,4 @@ class ForwardPass:
     tokens_T: Tensor
     positions_T: Tensor
     attention: Attention
-    routes: Sequence[Route] = ()
+    routes: Lora = ()

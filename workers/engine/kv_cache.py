@@ -2,6 +2,7 @@
 
 from torch import Tensor
 
+# Memory is held for lengths that are multiples of this.
 LENGTH_STEP = 64
 
 Held = tuple[Tensor, Tensor]

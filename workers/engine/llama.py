@@ -1,6 +1,5 @@
 """The decoder of Llama and its relatives, for packed rows: fewer and larger products than in the reference."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,9 +10,9 @@ from workers.engine.adapter_layout import Group, Shape
 from workers.engine.causal_attention import AttentionLayer
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.lora import AdaptedLinear, Route
+from workers.engine.lora import AdaptedLinear, Lora
 from workers.engine.rms_norm import RmsNorm
-from workers.engine.rotary import rotate
+from workers.engine.rotary import Rotation
 from workers.engine.swiglu import swiglu
 from workers.engine.windows import window_of
 
@@ -49,16 +48,15 @@ class Llama:
     def __call__(self, forward_pass: ForwardPass) -> Tensor:
         """Hidden states [T, D] after the last norm."""
         x_TD = embedding(forward_pass.tokens_T, self._embedding_VD)
-        angles = self._angles(x_TD, forward_pass.positions_T)
+        rotation = self._rotation(x_TD, forward_pass.positions_T)
         for layer in self._layers:
-            x_TD = layer(x_TD, angles, forward_pass)
+            x_TD = layer(x_TD, rotation, forward_pass)
         return self._norm(x_TD)
 
-    def _angles(self, like: Tensor, positions_T: Tensor) -> tuple[Tensor, Tensor]:
-        """Cosine and sine of each token's angles, [T, 1, head size / 2]: the reference has each twice."""
-        cos_1TD, sin_1TD = self._rotary(like, positions_T[None])
-        half = cos_1TD.shape[-1] // 2
-        return cos_1TD[0, :, None, :half], sin_1TD[0, :, None, :half]
+    def _rotation(self, like: Tensor, positions_T: Tensor) -> Rotation:
+        # The reference has each angle twice, once for each half of a vector.
+        cos_TC, sin_TC = (part[0].chunk(2, -1)[0] for part in self._rotary(like, positions_T[None]))
+        return Rotation(cos_TC, sin_TC)
 
 
 class Layer:
@@ -76,24 +74,21 @@ class Layer:
         products = [AdaptedLinear(_fused(*part), first_group + place) for place, part in enumerate(parts)]
         self._qkv, self._out, self._gate_up, self._down = products
 
-    def __call__(self, x_TD: Tensor, angles: tuple[Tensor, Tensor], forward_pass: ForwardPass) -> Tensor:
+    def __call__(self, x_TD: Tensor, rotation: Rotation, forward_pass: ForwardPass) -> Tensor:
         routes = forward_pass.routes
-        q, k, v = self._projected(self._input_norm(x_TD), angles, routes)
+        q, k, v = self._projected(self._input_norm(x_TD), rotation, routes)
         seen_THD = forward_pass.attention(self._attention, q, k, v)
         x_TD = x_TD + self._out(seen_THD.flatten(1), routes)
         return x_TD + self._down(swiglu(self._gate_up(self._mlp_norm(x_TD), routes)), routes)
 
-    def _projected(
-        self, x_TD: Tensor, angles: tuple[Tensor, Tensor], routes: Sequence[Route]
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        heads, kv_heads = self._heads, self._kv_heads
+    def _projected(self, x_TD: Tensor, rotation: Rotation, routes: Lora) -> tuple[Tensor, Tensor, Tensor]:
         qkv_THD = self._qkv(x_TD, routes).view(len(x_TD), -1, self._head_size)
+        turned, v = qkv_THD[:, : -self._kv_heads], qkv_THD[:, -self._kv_heads :]
         if self._q_norm and self._k_norm:
-            q, k, v = qkv_THD.split([heads, kv_heads, kv_heads], 1)
-            return rotate(self._q_norm(q), *angles), rotate(self._k_norm(k), *angles), v
-        turned, v = qkv_THD.split([heads + kv_heads, kv_heads], 1)
-        q, k = rotate(turned, *angles).split([heads, kv_heads], 1)
-        return q, k, v
+            q, k = self._q_norm(turned[:, : self._heads]), self._k_norm(turned[:, self._heads :])
+            return rotation(q), rotation(k), v
+        turned = rotation(turned)
+        return turned[:, : self._heads], turned[:, self._heads :], v
 
 
 def _groups(layer: Any, name: str) -> tuple[Group, ...]:

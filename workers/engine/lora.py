@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -20,11 +20,25 @@ TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down
 
 @dataclass(frozen=True)
 class Route:
-    """Which rows of a packed pass an adapter acts on."""
+    """Which rows of a packed pass an adapter acts on; None is all of them."""
 
     adapter: Adapter | Published
-    rows: slice
+    rows: slice | None
     dropout: Dropout | None = None
+
+    def of(self, x_TI: Tensor) -> Tensor:
+        """Its rows of x."""
+        return x_TI if self.rows is None else x_TI[self.rows]
+
+
+class Stacked(Protocol):
+    """Many adapters at once, for rows that nothing is differentiated by (see crowd.py)."""
+
+    def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
+        """scale * B A x of each row's own A and B, [T, outputs]."""
+
+
+Lora = Sequence[Route] | Stacked
 
 
 def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
@@ -37,12 +51,13 @@ def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
 
 def routes_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -> list[Route]:
     """Of segments one after the other, equal adapters together."""
-    routes, start = [], 0
+    routes: list[Route] = []
+    start = 0
     for adapter, group in groupby(zip(adapters, lengths, strict=True), key=lambda pair: pair[0]):
         stop = start + sum(length for _, length in group)
         routes.append(Route(adapter, slice(start, stop)))
         start = stop
-    return routes
+    return routes if len(routes) > 1 else [Route(adapters[0], None)]
 
 
 class AdaptedLinear:
@@ -56,8 +71,10 @@ class AdaptedLinear:
         self.base = base
         self.group = group
 
-    def __call__(self, x_TI: Tensor, routes: Sequence[Route]) -> Tensor:
+    def __call__(self, x_TI: Tensor, routes: Lora) -> Tensor:
         """[T, inputs] -> [T, outputs]"""
+        if not isinstance(routes, Sequence):
+            return self.base.product(x_TI, routes.low_rank(x_TI, self.group))
         if not torch.is_grad_enabled():
             return self.product(x_TI, routes)[0]
         leaves = [leaf for route in routes for leaf in route.adapter.matrices[self.group].leaves]
@@ -69,7 +86,7 @@ class AdaptedLinear:
 
     def dropped(self, x_TI: Tensor, route: Route) -> Tensor:
         """What the route's A is multiplied with: its rows of x, dropped out where asked; or a gradient of that."""
-        x_NI = x_TI[route.rows]
+        x_NI = route.of(x_TI)
         return x_NI if route.dropout is None else x_NI * route.dropout.mask(self.group, x_NI)
 
     def product(self, x_TI: Tensor, routes: Sequence[Route]) -> tuple[Tensor, list[Tensor]]:
@@ -100,7 +117,7 @@ class _AdaptedProduct(torch.autograd.Function):
         leaf_grads: list[Tensor] = []
         parts = []
         for route, h_NS in zip(routes, hs, strict=True):
-            operand, grad_NO = layer.operand(route, x_TI.dtype), grad_TO[route.rows]
+            operand, grad_NO = layer.operand(route, x_TI.dtype), route.of(grad_TO)
             grad_NS = product(grad_NO, operand.b_OS.T)
             grad_SI = product(grad_NS.T, layer.dropped(x_TI, route).T).float() * route.adapter.scale
             leaf_grads += [grad_SI, *_blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])]
@@ -114,11 +131,13 @@ class _AdaptedProduct(torch.autograd.Function):
 
 def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], like_T: Tensor) -> Tensor | None:
     """Each route's part on its rows, 0 elsewhere; None when there is none."""
-    if not parts or (len(parts) == 1 and len(parts[0]) == len(like_T)):
-        return parts[0] if parts else None
+    if len(parts) == 1 and len(parts[0]) == len(like_T):
+        return parts[0]
+    if not parts:
+        return None
     whole = like_T.new_zeros(len(like_T), parts[0].shape[1])
     for part, route in zip(parts, routes, strict=True):
-        whole[route.rows] = part
+        route.of(whole).copy_(part)
     return whole
 
 

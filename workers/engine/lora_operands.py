@@ -11,7 +11,8 @@ from workers.engine.adapter_layout import Matrices
 
 @dataclass(frozen=True)
 class Operand:
-    """Of a group of n layers of rank R, S = n R: `a_SI` is scale * A, `b_OS` has the Bs as its diagonal blocks."""
+    """Of a group of n layers of rank R, S = n R: `a_SI` is scale * A, `b_OS` has the Bs as its diagonal blocks. Or of
+    several adapters, with a first dimension over them."""
 
     a_SI: Tensor
     b_OS: Tensor
@@ -26,9 +27,19 @@ class LoraOperands:
         self._made: list[Operand] = []
         self._made_of: tuple[int, torch.dtype] | None = None
 
+    @property
+    def version(self) -> int:
+        """Another one whenever the weights have changed."""
+        return self._weights._version
+
+    @property
+    def size(self) -> int:
+        """Elements of all of them together."""
+        return sum(m.A.numel() + len(m.A) * sum(len(b) for b in m.Bs) for m in self._matrices)
+
     def of(self, dtype: torch.dtype) -> list[Operand]:
         """One of each group."""
-        wanted = (self._weights._version, dtype)
+        wanted = (self.version, dtype)
         if self._made_of != wanted:
             self._made = [self._operand(matrices, dtype) for matrices in self._matrices]
             self._made_of = wanted
