@@ -52,7 +52,7 @@ def _seconds(stamp: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.pipelined", description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--rounds", type=int, default=6)
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory(prefix="celerity-pipelined-") as folder,

@@ -18,12 +18,13 @@ TRAINING = train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")
 # Seconds of work on the model "broad".
 LONG = sample_body([1, 2], max_tokens=300)
 
-# A worker that acknowledges late, to a broker that gives a message again when it has not heard of it for a second.
+# A worker that never acknowledges, to a broker that is made to keep account of its messages: it gives one again when it
+# has not heard of it for a second.
 FORGETFUL = """
 from celery import signals
 from workers.celery_app import app
 
-app.conf.task_acks_late = True
+signals.celeryd_init.connect(lambda conf, **_: setattr(conf.task_queues[0], "no_ack", False), weak=False)
 app.conf.broker_transport_options |= {
     "visibility_timeout": 1, "unacked_restore_interval": 0.5, "unacked_restore_throttle": 1,
 }
