@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from workers.engine.causal_attention import AttentionLayer, causal
-from workers.engine.kv_cache import KvCache
+from workers.engine.kv_cache import LENGTH_STEP, KvCache
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,9 @@ class DecodeAttention:
         self.order_B = self._rows_T.argsort()
         self._is_in_order = list(rows) == sorted(rows)
         self._lengths_B1 = positions_T[self.order_B][:, None] + 1
-        self._longest = int(self._lengths_B1.max())
+        # In whole steps: the kernel sums a rest that is shorter in another order, so that a row would depend on the
+        # longest of its neighbours.
+        self._longest = -(-int(self._lengths_B1.max()) // LENGTH_STEP) * LENGTH_STEP
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
