@@ -5,7 +5,7 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from statistics import median
+from statistics import median_low
 from typing import Any
 
 from benchmarks.model import ROOT
@@ -89,8 +89,8 @@ def _rows(runners: list[Runner], workload: Workload, rounds: int) -> list[dict[s
 
 
 def summary(name: str, workload: Workload, readings: list[Reading]) -> dict[str, Any]:
-    """Median seconds, and the most memory of any round."""
-    seconds = median(reading["seconds"] for reading in readings)
+    """Median seconds (the lower of two), and the most memory of any round."""
+    seconds = median_low(reading["seconds"] for reading in readings)
     peak = max(readings, key=lambda reading: reading["peak_bytes"])
     return {
         "engine": name,
