@@ -54,29 +54,29 @@ class _CausalAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
-        out_LHD = _forward(layer, q_LHD, k_MKD, v_MKD)
         ctx.layer = layer
-        ctx.save_for_backward(q_LHD, k_MKD, v_MKD, out_LHD)
-        return out_LHD
+        ctx.save_for_backward(q_LHD, k_MKD, v_MKD)
+        return _forward(layer, q_LHD, k_MKD, v_MKD)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        q_LHD, k_MKD, v_MKD, out_LHD = ctx.saved_tensors
+        q_LHD, k_MKD, v_MKD = ctx.saved_tensors
+        layer: AttentionLayer = ctx.layer
         length, (keys, kv_heads, _) = len(q_LHD), k_MKD.shape
-        k_KMD, v_KMD = (part.transpose(0, 1).float().contiguous() for part in (k_MKD, v_MKD))
+        k_KMD, v_KMD = _by_keys(k_MKD, kv_heads), _by_keys(v_MKD, kv_heads)
         grad_k_KMD, grad_v_KMD = torch.zeros_like(k_KMD), torch.zeros_like(v_KMD)
         grad_q_LHD = torch.empty_like(q_LHD)
         size = max(1, BLOCK_ELEMENTS // (q_LHD.shape[1] * keys))
         for start in range(0, length, size):
             part = slice(start, min(start + size, length))
-            q_KND, out_KND, slope_KND = (_by_keys(x[part], kv_heads) for x in (q_LHD, out_LHD, grads[0]))
-            seen_LM = ctx.layer.visible(keys - length + part.start, keys - length + part.stop, keys, q_LHD.device)
-            weights_KNM = _weights(ctx.layer, q_KND, k_KMD, seen_LM)
+            q_KND, slope_KND = _by_keys(q_LHD[part], kv_heads), _by_keys(grads[0][part], kv_heads)
+            seen_LM = layer.visible(keys - length + part.start, keys - length + part.stop, keys, q_LHD.device)
+            weights_KNM = _weights(layer, q_KND, k_KMD, seen_LM)
             grad_v_KMD.baddbmm_(weights_KNM.mT, slope_KND)
-            mean_KN1 = (slope_KND * out_KND).sum(-1, keepdim=True)
-            scores_KNM = torch.baddbmm(-mean_KN1, slope_KND, v_KMD.mT).mul_(weights_KNM).mul_(ctx.layer.scale)
-            grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND)
-            grad_q_LHD[part] = _by_tokens(scores_KNM @ k_KMD, len(q_LHD[part]))
+            scores_KNM = torch.ops.aten._softmax_backward_data(slope_KND @ v_KMD.mT, weights_KNM, -1, torch.float32)
+            grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND, alpha=layer.scale)
+            by_heads_KGLD = (scores_KNM @ k_KMD).mul_(layer.scale).unflatten(1, (-1, len(seen_LM)))
+            _heads(grad_q_LHD[part], kv_heads).copy_(by_heads_KGLD)
         grad_k_MKD, grad_v_MKD = (part.transpose(0, 1).to(k_MKD.dtype) for part in (grad_k_KMD, grad_v_KMD))
         return None, grad_q_LHD, grad_k_MKD, grad_v_MKD
 
@@ -87,13 +87,13 @@ def _weights(layer: AttentionLayer, q_KND: Tensor, k_KMD: Tensor, seen_LM: Tenso
     return torch.baddbmm(bias_NM, q_KND, k_KMD.mT, alpha=layer.scale).softmax(-1)
 
 
+def _heads(x_LHD: Tensor, kv_heads: int) -> Tensor:
+    """A view [K, G, L, D]: for each head of keys, the G = H / K heads that read it."""
+    return x_LHD.unflatten(1, (kv_heads, -1)).permute(1, 2, 0, 3)
+
+
 def _by_keys(x_LHD: Tensor, kv_heads: int) -> Tensor:
-    """fp32 [K, N, D]: for each head of keys, N = H / K * L queries, head by head."""
-    length, heads, size = x_LHD.shape
-    by_heads = x_LHD.float().view(length, kv_heads, heads // kv_heads, size).permute(1, 2, 0, 3)
-    return by_heads.reshape(kv_heads, -1, size)
-
-
-def _by_tokens(x_KND: Tensor, length: int) -> Tensor:
-    """`_by_keys` backwards: [L, H, D]."""
-    return x_KND.unflatten(1, (-1, length)).permute(2, 0, 1, 3).flatten(1, 2)
+    """An fp32 copy [K, N, D] of `_heads`, with N = G * L, converted and laid out in one go."""
+    heads_KGLD = _heads(x_LHD, kv_heads)
+    copy_KGLD = torch.empty(heads_KGLD.shape, device=x_LHD.device).copy_(heads_KGLD)
+    return copy_KGLD.flatten(1, 2)

@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import log_softmax
+from torch.nn.functional import softmax
 
 from workers.engine.frozen_linear import FrozenLinear, product
 
@@ -33,11 +33,14 @@ class _TargetLogprobs(torch.autograd.Function):
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
         weight_VD = head.dense()
         for part in _chunks(len(targets_N), head.outputs):
-            targets_C1 = targets_N[part, None]
-            logprobs_CV = log_softmax(head.product(hidden_ND[part]), dim=-1, dtype=torch.float32)
-            logprobs_N[part] = logprobs_CV.gather(1, targets_C1)[:, 0]
-            probabilities_CV = logprobs_CV.exp()
-            entropies_N[part] = -torch.bmm(probabilities_CV[:, None], logprobs_CV[:, :, None])[:, 0, 0]
+            logits_CV = head.product(hidden_ND[part]).float()
+            probabilities_CV = softmax(logits_CV, dim=-1)
+            # The likeliest token's probability is never small, so that its log is exact.
+            highest_C1, likeliest_C1 = logits_CV.max(1, keepdim=True)
+            totals_C1 = highest_C1 - probabilities_CV.gather(1, likeliest_C1).log_()
+            logprobs_N[part] = (logits_CV.gather(1, targets_N[part, None]) - totals_C1)[:, 0]
+            means_C11 = torch.bmm(probabilities_CV[:, None], logits_CV[:, :, None])
+            entropies_N[part] = totals_C1[:, 0] - means_C11[:, 0, 0]
             if slopes_ND is not None:
                 # d logprob / d logits = onehot(target) - softmax(logits)
                 expected_CD = product(probabilities_CV.to(hidden_ND.dtype), weight_VD.T)
