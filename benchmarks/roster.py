@@ -13,7 +13,7 @@ ENVIRONMENTS = ROOT / ".bench"
 COMMON = {
     "HF_HUB_OFFLINE": "1",
     "OMP_NUM_THREADS": str(THREADS),
-    "OMP_WAIT_POLICY": "PASSIVE",
+    "GOMP_SPINCOUNT": "3000",
     "TOKENIZERS_PARALLELISM": "false",
 }
 
