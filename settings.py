@@ -80,6 +80,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     result_retention: SecondsOrNone = DAY
     results_kept: Count = 1000
     curve_points: CountOrNone = 5000
+    requests_kept: CountOrNone = 32
     idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off

@@ -8,6 +8,7 @@ from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
 from store.counts import Counts
+from store.curves import Curves
 from store.dispatch import Dispatcher, producer
 from store.idempotency import Answers
 from store.janitor import Janitor
@@ -37,6 +38,7 @@ class Store:
         self.snapshots = Snapshots(context, objects)
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
+        self.curves = Curves(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
         self.model_resources = AllModelResources(context, self.sessions)
