@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test chaos load bench bench-quick peers check format constraints clean
+.PHONY: help setup up demo test chaos load bench bench-quick peers screenshots check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +19,11 @@ help: ## this list
 setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
 
 up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
-	@exec $(BIN)/python -m stack up
+	@exec $(BIN)/python -m celerity up
 
 demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo
-	@exec $(BIN)/python -m stack run --log artifacts/demo/stack.log -- \
-		$(BIN)/python examples/grpo_arithmetic.py --url {url} --output artifacts/demo \
+	@exec $(BIN)/python -m celerity run --log artifacts/demo/stack.log -- \
+		$(BIN)/python -m examples.grpo_arithmetic --url {url} --output artifacts/demo \
 		--tokenizer "$$($(BIN)/python -m models.bundled)"
 
 test: setup $(VENV)/dev.stamp ## run every test
@@ -44,6 +44,9 @@ bench-quick: setup $(VENV)/dev.stamp ## a look within five minutes, beside gener
 # An engine that does not install here is left out, and the table says so.
 peers:
 	-@$(MAKE) --keep-going .bench/vllm/ready.stamp .bench/skyrl/ready.stamp
+
+screenshots: setup $(VENV)/dev.stamp ## pictures of the console in docs/images, of a short run (needs a Chromium)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.screenshots
 
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
 	$(BIN)/ruff check

@@ -11,6 +11,8 @@ import msgspec
 from contract.limits import MOST_SAMPLES, Limits
 
 DAY = 86_400.0
+# Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
+CLIENT_VARIABLES = ("CELERITY_CLIENT_URL", "CELERITY_CLIENT_KEY")
 MOST_SECONDS = 36_500 * DAY
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -133,7 +135,7 @@ def _variable(name: str) -> str:
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:
-    known = {_variable(name) for name in Settings.__struct_fields__}
+    known = {*CLIENT_VARIABLES, *(_variable(name) for name in Settings.__struct_fields__)}
     for variable in environment:
         if variable.startswith("CELERITY_") and variable not in known:
             near = difflib.get_close_matches(variable, known, n=1)

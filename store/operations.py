@@ -155,6 +155,10 @@ class Operations:
             raise NotFoundError("the request of this operation is no longer kept")
         return decode(self._context.payloads.get(stored), into)
 
+    def unended(self, owner: str) -> int:
+        """How many operations of the owner wait or run, over all its sessions."""
+        return int(self._context.redis.scard(keys.owner_waiting(owner)))
+
     def cancel(self, session_id: str, operation_id: str) -> Operation:
         """Ends an operation that has not begun. Raises NotFoundError, NotCancellableError."""
         self.get(session_id, operation_id)

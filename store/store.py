@@ -59,6 +59,10 @@ class Store:
         """What Redis does when its memory is full; anything but noeviction may lose operations."""
         return str(self._redis.info("memory").get("maxmemory_policy", "noeviction"))
 
+    def is_durable(self) -> bool:
+        """Whether Redis writes down what it is told, so that its end loses a second at most."""
+        return bool(self._redis.info("persistence").get("aof_enabled"))
+
     def counts(self) -> Counts:
         """What has been counted since the store was made, over all owners."""
         return Counts(self._redis.hgetall(keys.COUNTERS))

@@ -1,0 +1,138 @@
+// A session's curves: asks for the points after those it has, averages those of one step, draws.
+"use strict";
+
+(function () {
+  const place = document.getElementById("curves");
+  const charts = JSON.parse(place.dataset.charts);
+  const TOKENS_PER_SECOND = "tokens per second";
+  const last = { measured: "", logged: "" };
+  const curves = new Map();
+  const drawn = new Map();
+  let lastStep = null;
+
+  function add(name, step, value) {
+    if (!curves.has(name)) curves.set(name, new Map());
+    const steps = curves.get(name);
+    const mean = steps.get(step) || { sum: 0, count: 0 };
+    steps.set(step, { sum: mean.sum + value, count: mean.count + 1 });
+  }
+
+  // The tokens of a step and its time are those since the step before.
+  function addRate(point) {
+    if (!("learning_rate" in point.values)) return;
+    if (lastStep && point.time > lastStep.time) {
+      add(TOKENS_PER_SECOND, point.step, (point.tokens - lastStep.tokens) / (point.time - lastStep.time));
+    }
+    lastStep = point;
+  }
+
+  function take(kind, points) {
+    for (const point of points) {
+      for (const [name, value] of Object.entries(point.values)) add(name, point.step, value);
+      if (kind === "measured") addRate(point);
+      last[kind] = point.id;
+    }
+  }
+
+  function data(names) {
+    const steps = [...new Set(names.flatMap((name) => [...curves.get(name).keys()]))].sort((a, b) => a - b);
+    const rows = names.map((name) => steps.map((step) => {
+      const mean = curves.get(name).get(step);
+      return mean ? mean.sum / mean.count : null;
+    }));
+    return [steps, ...rows];
+  }
+
+  function colour(name) {
+    return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  }
+
+  function options(names, width, height) {
+    const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const series = names.map((name, index) => ({
+      label: name, stroke: colour(`--curve-${index + 1}`), width: 2, spanGaps: true, points: { size: 5 },
+    }));
+    return {
+      width, height, legend: { show: false }, cursor: { y: false }, scales: { x: { time: false } },
+      axes: [{ ...axis, size: 30 }, { ...axis, size: 56 }], series: [{ label: "step" }, ...series],
+    };
+  }
+
+  function element(tag, className, text) {
+    const made = document.createElement(tag);
+    made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function caption(figure, title, names, values) {
+    const line = figure.querySelector("figcaption");
+    line.replaceChildren(element("strong", "", title));
+    names.forEach((name, index) => {
+      const row = values[index + 1];
+      const at = row.findLastIndex((value) => value !== null);
+      const label = names.length > 1 ? ` ${name}` : "";
+      line.append(element("span", `key-${index + 1}`, label));
+      line.append(element("span", "latest", ` ${Number(row[at].toPrecision(4))} at step ${values[0][at]}`));
+    });
+  }
+
+  function figureOf(title) {
+    const figure = document.createElement("figure");
+    figure.append(document.createElement("figcaption"), element("div", "chart"));
+    place.append(figure);
+    return figure;
+  }
+
+  function draw({ title, names }) {
+    const present = names.filter((name) => curves.has(name));
+    if (present.length === 0) return;
+    const values = data(present);
+    const known = drawn.get(title);
+    const figure = known ? known.figure : figureOf(title);
+    if (!known || known.present.length !== present.length) {
+      if (known) known.plot.destroy();
+      const room = figure.querySelector(".chart");
+      const plot = new uPlot(options(present, room.clientWidth, room.clientHeight), values, room);
+      drawn.set(title, { figure, plot, present });
+    } else {
+      known.plot.setData(values);
+    }
+    caption(figure, title, present, values);
+  }
+
+  function drawAll() {
+    document.getElementById("no-curves").hidden = curves.size > 0;
+    charts.forEach(draw);
+    const placed = new Set(charts.flatMap((chart) => chart.names));
+    for (const name of curves.keys()) if (!placed.has(name)) draw({ title: name, names: [name] });
+  }
+
+  function drawAnew() {
+    for (const { plot } of drawn.values()) plot.destroy();
+    drawn.clear();
+    place.replaceChildren();
+    drawAll();
+  }
+
+  async function look() {
+    const query = new URLSearchParams(last);
+    const answer = await fetch(`${place.dataset.url}?${query}`);
+    if (!answer.ok || answer.redirected) throw new Error(answer.statusText);
+    const points = await answer.json();
+    take("measured", points.measured);
+    take("logged", points.logged);
+    if (points.more) return look();
+    drawAll();
+    return points.is_live;
+  }
+
+  window.addEventListener("resize", () => {
+    for (const { figure, plot } of drawn.values()) {
+      const room = figure.querySelector(".chart");
+      plot.setSize({ width: room.clientWidth, height: room.clientHeight });
+    }
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAnew);
+  window.addEventListener("DOMContentLoaded", () => keepLooking(look));
+})();
