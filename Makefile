@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test chaos load bench bench-quick peers screenshots check format constraints clean
+.PHONY: help setup up demo test chaos load bench bench-quick peers screenshots docs check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ peers:
 
 screenshots: setup $(VENV)/dev.stamp ## pictures of the console in docs/images, of a short run (needs a Chromium)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.screenshots
+
+docs: setup $(VENV)/docs.stamp ## the documentation as a site in artifacts/docs
+	HF_HUB_OFFLINE=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs artifacts/docs
 
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
 	$(BIN)/ruff check
@@ -89,6 +92,10 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 
 $(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp
 	$(PIP) install -q -r requirements-demo.txt -c constraints.txt
+	@touch $@
+
+$(VENV)/docs.stamp: requirements-docs.txt $(VENV)/runtime.stamp
+	$(PIP) install -q -r requirements-docs.txt -c constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.txt requirements-demo.txt $(VENV)/runtime.stamp
