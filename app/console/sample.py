@@ -54,7 +54,9 @@ def sample_page(session: Session, request: SampleRequest | None, result: SampleR
 
 
 def _asked(request: SampleRequest) -> dict[str, Any]:
-    return {**msgspec.structs.asdict(request.params), "num_samples": request.num_samples, "seed": request.seed}
+    stop = {"stop": ", ".join(map(repr, request.params.stop)) or "–"}
+    params = msgspec.structs.asdict(request.params) | stop
+    return {**params, "num_samples": request.num_samples, "seed": request.seed}
 
 
 def _prompt(model: str, tokens: list[int], sequences: tuple[Sequence, ...]) -> Prompt:

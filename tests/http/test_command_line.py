@@ -82,7 +82,9 @@ def test_models_are_listed_and_a_folder_is_added_once(run: Run, tmp_path: Path) 
     source, models = tmp_path / "mine", tmp_path / "models"
     source.mkdir()
     models.mkdir()
-    (source / "config.json").write_text('{"vocab_size": 8, "max_position_embeddings": 16}')
+    sizes = {"num_hidden_layers": 1, "hidden_size": 4, "intermediate_size": 8, "num_attention_heads": 2}
+    config = {"vocab_size": 8, "max_position_embeddings": 16, **sizes}
+    (source / "config.json").write_text(json.dumps(config))
     added = said(run("models", "add", str(source), "--json", CELERITY_MODELS_DIR=str(models)))
     assert Path(added["directory"]) == models / "mine"
     assert (models / "mine" / "config.json").is_file()
