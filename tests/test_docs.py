@@ -10,8 +10,8 @@ from settings import CLIENT_VARIABLES, Settings
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)#\s]+)")
-VARIABLE = re.compile(r"\bCELERITY_[A-Z_]+[A-Z]\b")
-COMMAND = re.compile(r"python -m celerity ([a-z]+)")
+VARIABLE = re.compile(r"(?<!_)\bCELERITY_[A-Z_]+[A-Z]\b")
+COMMAND = re.compile(r"(?:python -m |\.venv/bin/)celerity ([a-z]+)")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
