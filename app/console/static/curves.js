@@ -5,6 +5,9 @@
   const place = document.getElementById("curves");
   const charts = JSON.parse(place.dataset.charts);
   const TOKENS_PER_SECOND = "tokens per second";
+  const SMALLEST = 1e-9;
+  const SMALLEST_SHARE = 1e-4;
+  const LARGEST = 1e30;
   const last = { measured: "", logged: "" };
   const curves = new Map();
   const drawn = new Map();
@@ -14,7 +17,8 @@
     if (!curves.has(name)) curves.set(name, new Map());
     const steps = curves.get(name);
     const mean = steps.get(step) || { sum: 0, count: 0 };
-    steps.set(step, { sum: mean.sum + value, count: mean.count + 1 });
+    const bounded = Math.max(-LARGEST, Math.min(LARGEST, value));
+    steps.set(step, { sum: mean.sum + bounded, count: mean.count + 1 });
   }
 
   // The tokens of a step and its time are those since the step before.
@@ -43,6 +47,19 @@
     return [steps, ...rows];
   }
 
+  // An axis needs some room between its ends, or no step along it would lead on: more than rounding, and not beyond what
+  // its marks are made for.
+  function withRoom(least, most) {
+    const span = Math.max(most - least, SMALLEST_SHARE * Math.max(Math.abs(least), Math.abs(most)), SMALLEST);
+    const middle = least / 2 + most / 2;
+    return [middle - 0.55 * span, middle + 0.55 * span];
+  }
+
+  const scales = {
+    x: { time: false, range: (_, least, most) => (least === most ? [least - 1, most + 1] : [least, most]) },
+    y: { range: (_, least, most) => (least === null ? [0, 1] : withRoom(least, most)) },
+  };
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
@@ -53,7 +70,7 @@
       label: name, stroke: colour(`--curve-${index + 1}`), width: 2, spanGaps: true, points: { size: 5 },
     }));
     return {
-      width, height, legend: { show: false }, cursor: { y: false }, scales: { x: { time: false } },
+      width, height, legend: { show: false }, cursor: { y: false }, scales,
       axes: [{ ...axis, size: 30 }, { ...axis, size: 56 }], series: [{ label: "step" }, ...series],
     };
   }
