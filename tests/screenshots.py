@@ -14,7 +14,7 @@ from stack.running import running_stack
 from tests.browser import DESK, PHONE, chromium, running_browser
 
 IMAGES = ROOT / "docs" / "images"
-RUN = {"steps": 6, "questions": 4, "samples": 4, "held-out": 4}
+RUN = {"steps": 12, "questions": 6, "samples": 6, "held-out": 2}
 
 
 def main() -> int:

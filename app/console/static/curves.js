@@ -50,7 +50,8 @@
   // An axis needs some room between its ends, or no step along it would lead on: more than rounding, and not beyond what
   // its marks are made for.
   function withRoom(least, most) {
-    const span = Math.max(most - least, SMALLEST_SHARE * Math.max(Math.abs(least), Math.abs(most)), SMALLEST);
+    const apart = least === most ? Math.abs(least) / 5 : most - least;
+    const span = Math.max(apart, SMALLEST_SHARE * Math.max(Math.abs(least), Math.abs(most)), SMALLEST);
     const middle = least / 2 + most / 2;
     return [middle - 0.55 * span, middle + 0.55 * span];
   }
@@ -60,18 +61,23 @@
     y: { range: (_, least, most) => (least === null ? [0, 1] : withRoom(least, most)) },
   };
 
+  function short(value) {
+    return String(Number(value.toPrecision(4)));
+  }
+
   function colour(name) {
     return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
   }
 
   function options(names, width, height) {
     const axis = { stroke: colour("--faint"), grid: { stroke: colour("--line"), width: 1 }, ticks: { show: false } };
+    const values = (_, marks) => marks.map(short);
     const series = names.map((name, index) => ({
       label: name, stroke: colour(`--curve-${index + 1}`), width: 2, spanGaps: true, points: { size: 5 },
     }));
     return {
       width, height, legend: { show: false }, cursor: { y: false }, scales,
-      axes: [{ ...axis, size: 30 }, { ...axis, size: 56 }], series: [{ label: "step" }, ...series],
+      axes: [{ ...axis, size: 30 }, { ...axis, size: 56, values }], series: [{ label: "step" }, ...series],
     };
   }
 
@@ -90,7 +96,7 @@
       const at = row.findLastIndex((value) => value !== null);
       const label = names.length > 1 ? ` ${name}` : "";
       line.append(element("span", `key-${index + 1}`, label));
-      line.append(element("span", "latest", ` ${Number(row[at].toPrecision(4))} at step ${values[0][at]}`));
+      line.append(element("span", "latest", ` ${short(row[at])} at step ${values[0][at]}`));
     });
   }
 
