@@ -36,5 +36,6 @@ def _end(serve: Callable[[], int]) -> NoReturn:
     try:
         code = serve()
     except ValueError as error:
-        raise click.UsageError(str(error)) from error
+        click.echo(f"celerity: {error}", err=True)
+        code = 2
     raise SystemExit(code)
