@@ -23,4 +23,4 @@ RUN useradd --create-home --uid 1000 celerity \
 USER celerity
 ENV DATA_DIR=/data CELERITY_MODELS_DIR=/models HOST=0.0.0.0
 EXPOSE 8000
-CMD ["python", "-m", "stack", "up"]
+CMD ["python", "-m", "celerity", "up"]

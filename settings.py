@@ -11,6 +11,8 @@ import msgspec
 from contract.limits import MOST_SAMPLES, Limits
 
 DAY = 86_400.0
+# Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
+CLIENT_VARIABLES = ("CELERITY_CLIENT_URL", "CELERITY_CLIENT_KEY")
 MOST_SECONDS = 36_500 * DAY
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
@@ -33,6 +35,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     api_keys: tuple[ApiKey, ...] = ()
     open_metrics: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: Literal["text", "json"] = "text"
 
     # Engine
     device: Annotated[str, msgspec.Meta(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
@@ -80,6 +83,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     result_retention: SecondsOrNone = DAY
     results_kept: Count = 1000
     curve_points: CountOrNone = 5000
+    requests_kept: CountOrNone = 32
     idle_timeout: SecondsOrNone = 0.0
 
     # Checkpoints; 0 is off
@@ -132,7 +136,7 @@ def _variable(name: str) -> str:
 
 
 def _refuse_unknown(environment: Mapping[str, str]) -> None:
-    known = {_variable(name) for name in Settings.__struct_fields__}
+    known = {*CLIENT_VARIABLES, *(_variable(name) for name in Settings.__struct_fields__)}
     for variable in environment:
         if variable.startswith("CELERITY_") and variable not in known:
             near = difflib.get_close_matches(variable, known, n=1)

@@ -9,7 +9,7 @@ from app.state import state
 from contract.session import Session
 from store.errors import NotFoundError
 
-OPEN_PATHS = ("/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
+OPEN_PATHS = ("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
 METRICS = "/metrics"
 
 
@@ -52,4 +52,5 @@ def _token() -> str:
 def _is_open(path: str) -> bool:
     if path == METRICS:
         return state().settings.open_metrics
-    return path in OPEN_PATHS or path.startswith(("/static/", LINKS))
+    # The console asks for itself; see app/console/visit.py.
+    return path in OPEN_PATHS or path.startswith(("/static/", "/console/", LINKS))

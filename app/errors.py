@@ -22,6 +22,7 @@ from store.errors import (
     ResourcesStoppedError,
     SessionNotActiveError,
     StoreError,
+    TooManyCurvesError,
     TooManyWaitingError,
     Unavailable,
 )
@@ -35,6 +36,7 @@ STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     ResourcesStoppedError: HTTPStatus.BAD_REQUEST,
     SessionNotActiveError: HTTPStatus.BAD_REQUEST,
     NotCancellableError: HTTPStatus.BAD_REQUEST,
+    TooManyCurvesError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     TooManyWaitingError: HTTPStatus.TOO_MANY_REQUESTS,

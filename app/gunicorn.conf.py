@@ -1,6 +1,10 @@
 """gunicorn: threads, because a GET may be held open; each process loads the app after its fork."""
 
 import os
+from typing import Any
+
+from logs import adopt, configure_logging
+from settings import load_settings
 
 bind = f"127.0.0.1:{os.environ.get('PORT', '8000')}"
 worker_class = "gthread"
@@ -16,3 +20,10 @@ keepalive = 75
 accesslog = None
 # Its place would be shared by every gunicorn of the same user.
 control_socket_disable = True
+
+
+def on_starting(_: Any) -> None:
+    """The process that watches over the others logs as they do."""
+    settings = load_settings()
+    configure_logging(settings.log_level, form=settings.log_format)
+    adopt("gunicorn.error")

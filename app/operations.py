@@ -33,7 +33,8 @@ def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> 
     one without its result would be taken for one that has none.
     """
     operation = state().store.operations.accept(session.id, kind, request, current_once())
-    log.info("%s %s of session %s accepted", kind, operation.id, session.id)
+    ids = {"session_id": session.id, "operation_id": operation.id}
+    log.info("%s %s of session %s accepted", kind, operation.id, session.id, extra=ids)
     return operation.as_accepted
 
 

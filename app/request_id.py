@@ -6,6 +6,8 @@ from uuid import uuid4
 
 from flask import Flask, Response, g, has_request_context, request
 
+from logs import NO_ID
+
 HEADER = "X-Request-ID"
 # Nothing that could end a line of the log, or be taken for another part of it.
 SANE = re.compile(r"[A-Za-z0-9._:=+/@-]{1,128}")
@@ -34,5 +36,5 @@ class InLogs(logging.Filter):
     """Gives every record the `request_id` of LOG_FORMAT; a dash where no request is being answered."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = request_id() if has_request_context() else "-"
+        record.request_id = request_id() if has_request_context() else NO_ID
         return True

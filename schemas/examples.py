@@ -26,6 +26,7 @@ FORWARD_BACKWARD: dict[str, Any] = {
     "loss": {"type": "LOSS_TYPE_GRPO", "grpo_params": {"clip_low": 0.2, "clip_high": 0.28, "beta": 0.0}},
 }
 OPTIM_STEP: dict[str, Any] = {"learning_rate": 0.0003, "adamw_params": {"weight_decay": 0.0}}
+LOGGED: dict[str, Any] = {"name": "reward", "step": 3, "value": 0.5}
 ACCEPTED: dict[str, Any] = {"operation_id": OPERATION_ID, "status": "TRAINING_OPERATION_STATUS_PENDING"}
 SAMPLED: dict[str, Any] = {
     "operation_id": OPERATION_ID,

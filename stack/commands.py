@@ -1,4 +1,4 @@
-"""What `python -m stack` does: `up` for people, `run` for programs."""
+"""What `celerity up` and `celerity run` do: the one for people, the other for programs."""
 
 import signal
 import subprocess

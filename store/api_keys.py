@@ -67,9 +67,19 @@ class ApiKeys:
         Raises LimitReachedError when the owner has made as many requests as it may.
         """
         digest, good = digest_of(key), {digest_of(each) for each in static}
+        return self._admit(digest[:ID_DIGITS], digest, good)
+
+    def admit_owner(self, owner: str, static: Iterable[str]) -> str | None:
+        """The same for one who has shown the key before: it is asked again whether it still is good."""
+        good = {digest_of(each) for each in static}
+        known = {digest[:ID_DIGITS]: digest for digest in good}
+        stored = self._context.redis.hget(keys.api_key(owner), "digest")
+        return self._admit(owner, known.get(owner) or (stored.decode() if stored else ""), good)
+
+    def _admit(self, key_id: str, digest: str, good: set[str]) -> str | None:
         flags = ("1" if digest in good else "", "1" if good else "")
         default_rate = self._context.settings.max_rate_per_key
-        verdict, *rest = self._context.scripts.run("admit", digest[:ID_DIGITS], digest, *flags, default_rate)
+        verdict, *rest = self._context.scripts.run("admit", key_id, digest, *flags, default_rate)
         if verdict == b"limited":
             rate = float(rest[0])
             raise LimitReachedError(f"more than {rate:g} requests a second, the most an API key may make", int(rest[1]))

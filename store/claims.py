@@ -89,14 +89,14 @@ class Claims:
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
             published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
         replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""
-        most_samples = self._context.settings.max_running_samples
+        settings = self._context.settings
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
         values = msgspec.json.encode(figures.values) if figures.values else ""
-        measured = (figures.sampled, figures.trained, values, self._context.settings.curve_points)
+        measured = (figures.sampled, figures.trained, values, settings.curve_points, self._requests_kept(claim))
         reply = self._context.scripts.run(
             "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
-            most_samples, *kept, *measured,
+            settings.max_running_samples, *kept, *measured,
         )  # fmt: skip
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)
@@ -105,6 +105,11 @@ class Claims:
             return False
         self._context.publish(reply[1])
         return True
+
+    def _requests_kept(self, claim: Claim) -> int | str:
+        """Large requests, which lie in object storage, are not kept to be looked at."""
+        most = self._context.settings.requests_kept
+        return most if most and self._context.payloads.is_inline(claim.stored) else ""
 
     def running(self, worker_id: str) -> dict[str, str]:
         """The operations that the store believes to be running on the worker, with their sessions."""

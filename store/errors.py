@@ -68,6 +68,10 @@ class LimitReachedError(FullError):
         self.retry_after = retry_after
 
 
+class TooManyCurvesError(StoreError):
+    """The session has as many names to log under as it may."""
+
+
 class KeyReusedError(StoreError):
     """The Idempotency-Key came before with another body."""
 

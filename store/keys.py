@@ -12,6 +12,9 @@ session:{id}:results      zset   operations whose result is kept, by ended_at
 session:{id}:replay       zset   finished operations that the snapshot does not cover, by seq
 session:{id}:answers      set    answer keys that live as long as the session
 session:{id}:curve        stream what finished operations measured, with the step they belong to
+session:{id}:logged       stream what the user logged, with the step it belongs to
+session:{id}:logged_names set    the names that it was logged under
+session:{id}:requests     zset   ended operations whose request is kept to be looked at, by ended_at
 sessions:{STATUS}         zset   sessions of one status, by created_at
 sessions:ended            zset   ended sessions, by the time they ended
 operation:{id}            hash   session, kind, seq, state, times, attempts, claim, request, result, error
@@ -94,6 +97,18 @@ def curve(session_id: str) -> str:
     return session(session_id) + ":curve"
 
 
+def logged(session_id: str) -> str:
+    return session(session_id) + ":logged"
+
+
+def logged_names(session_id: str) -> str:
+    return session(session_id) + ":logged_names"
+
+
+def requests(session_id: str) -> str:
+    return session(session_id) + ":requests"
+
+
 def sessions_with(status: str) -> str:
     return f"{SESSIONS}:{status}"
 
@@ -168,8 +183,8 @@ def bucket(owner: str) -> str:
 
 
 FAMILIES = (
-    session, lane, operations, results, replay, answers, curve, sessions_with, operation, worker, worker_sessions,
-    api_key, owner_sessions, owner_sessions_with, owner_waiting, bucket,
+    session, lane, operations, results, replay, answers, curve, logged, logged_names, requests, sessions_with,
+    operation, worker, worker_sessions, api_key, owner_sessions, owner_sessions_with, owner_waiting, bucket,
     checkpoint, checkpoint_sessions, checkpoints, resources, resources_sessions, resources_with, owner_resources,
 )  # fmt: skip
 

@@ -147,6 +147,18 @@ class Operations:
             raise NotFoundError("the result of this operation is no longer kept")
         return decode(self._context.payloads.get(stored), into)
 
+    def request(self, operation: Operation, into: type[T]) -> T:
+        """What an operation asked for. Raises NotFoundError when that is no longer kept: it is of the newest ones of
+        its session, and of those that have not ended."""
+        stored = self._context.redis.hget(keys.operation(operation.id), "request")
+        if stored is None:
+            raise NotFoundError("the request of this operation is no longer kept")
+        return decode(self._context.payloads.get(stored), into)
+
+    def unended(self, owner: str) -> int:
+        """How many operations of the owner wait or run, over all its sessions."""
+        return int(self._context.redis.scard(keys.owner_waiting(owner)))
+
     def cancel(self, session_id: str, operation_id: str) -> Operation:
         """Ends an operation that has not begun. Raises NotFoundError, NotCancellableError."""
         self.get(session_id, operation_id)

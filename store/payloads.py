@@ -29,6 +29,10 @@ class Payloads:
             return stored[1:]
         return self._objects.get(stored[1:].decode())
 
+    def is_inline(self, stored: bytes) -> bool:
+        """Whether the payload is in Redis itself."""
+        return stored.startswith(INLINE)
+
     def discard(self, stored: bytes) -> None:
         """Forgets a payload that no record came to refer to."""
         if stored.startswith(OBJECT):

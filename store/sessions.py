@@ -148,6 +148,12 @@ class Sessions:
         indexes = [keys.owner_sessions_with(listed, status) for status in statuses] or [keys.owner_sessions(listed)]
         return merge(*map(self._newest, indexes), key=lambda session: (session.created_at, session.id), reverse=True)
 
+    def newest(self, owner: str) -> Iterator[Session]:
+        """All of the owner's, whether they belong to model resources or not, newest first."""
+        own = self._newest(keys.owner_sessions(keys.list_of(owner, of_resources=False)))
+        of_resources = self.newest_of_resources(owner)
+        return merge(own, of_resources, key=lambda session: (session.created_at, session.id), reverse=True)
+
     def _newest(self, index: str) -> Iterator[Session]:
         for start in count(0, PAGE):
             ids = self._context.redis.zrevrange(index, start, start + PAGE - 1)

@@ -8,6 +8,7 @@ from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
 from store.counts import Counts
+from store.curves import Curves
 from store.dispatch import Dispatcher, producer
 from store.idempotency import Answers
 from store.janitor import Janitor
@@ -37,6 +38,7 @@ class Store:
         self.snapshots = Snapshots(context, objects)
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
+        self.curves = Curves(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
         self.model_resources = AllModelResources(context, self.sessions)
@@ -56,6 +58,10 @@ class Store:
     def eviction_policy(self) -> str:
         """What Redis does when its memory is full; anything but noeviction may lose operations."""
         return str(self._redis.info("memory").get("maxmemory_policy", "noeviction"))
+
+    def is_durable(self) -> bool:
+        """Whether Redis writes down what it is told, so that its end loses a second at most."""
+        return bool(self._redis.info("persistence").get("aof_enabled"))
 
     def counts(self) -> Counts:
         """What has been counted since the store was made, over all owners."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack")
+ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack", "client", "celerity")
 
 
 def test_dependencies_point_one_way() -> None:

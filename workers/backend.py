@@ -58,7 +58,8 @@ class OperationBackend(RedisBackend):
             ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"
             if not error and result.then:
                 result.then()
-            log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended)
+            ids = {"session_id": claim.session_id, "operation_id": task_id}
+            log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended, extra=ids)
 
 
 def operation_error(error: BaseException) -> OperationError:

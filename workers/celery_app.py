@@ -39,12 +39,12 @@ heartbeat: Heartbeat | None = None
 
 
 def use_our_logging(**_: Any) -> None:
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, form=settings.log_format)
 
 
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, form=settings.log_format)
     try:
         runtime = open_runtime(settings)
     except ValueError as error:

@@ -5,10 +5,9 @@ import os
 import secrets
 import socket
 import time
-from pathlib import Path
 
-from models import bundled
 from models.catalog import Catalog
+from models.folders import model_folders
 from settings import Settings
 from store.store import open_store
 from store.workers import Announcement
@@ -33,7 +32,7 @@ class Runtime:
         self.host = socket.gethostname()
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
-        self.catalog = Catalog(model_folders(settings))
+        self.catalog = Catalog(model_folders(settings.models_dir))
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
@@ -82,12 +81,6 @@ class Runtime:
         time.sleep(self.settings.drain_seconds)
         log.warning("still running after %.0f s of draining: going", self.settings.drain_seconds)
         os._exit(0)
-
-
-def model_folders(settings: Settings) -> list[Path]:
-    """The user's models before the bundled one, which an image may have been built without."""
-    bundle = [bundled.DIRECTORY] if bundled.DIRECTORY.is_dir() else []
-    return ([settings.models_dir] if settings.models_dir else []) + bundle
 
 
 def engine_config(settings: Settings) -> EngineConfig:

@@ -31,7 +31,8 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     checkpoint = checkpoint_of(body["checkpoint_id"], "checkpoint_id") if "checkpoint_id" in body else None
     spec = session_spec(body, card, state().settings.limits, caller(), checkpoint)
     session = state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint)
-    log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id)
+    log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id,
+             extra={"session_id": session.id})  # fmt: skip
     return session_view(session)
 
 
@@ -59,5 +60,5 @@ def stop_training_session(_: dict[str, Any], session_id: str) -> dict[str, Any]:
     The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
     """
     own_session(session_id)
-    log.info("session %s is to stop", session_id)
+    log.info("session %s is to stop", session_id, extra={"session_id": session_id})
     return session_view(state().store.sessions.stop(session_id))

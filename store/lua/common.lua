@@ -85,6 +85,12 @@ local function drop_request(id)
   redis.call('HDEL', keys.operation(id), 'request')
 end
 
+-- Drops a request that neither a replay needs nor a page shows.
+local function drop_if_unneeded(session, id)
+  if redis.call('ZSCORE', keys.replay(session), id) or redis.call('ZSCORE', keys.requests(session), id) then return end
+  drop_request(id)
+end
+
 -- Adds one to what the server has counted; store/counts.py takes the fields apart.
 local function count(field)
   redis.call('HINCRBY', keys.counters, field, 1)
@@ -145,8 +151,9 @@ end
 
 -- Drops the requests of finished operations up to `seq`: a snapshot covers them, or nobody needs them any more.
 local function forget_replay(session, seq)
-  for _, id in ipairs(redis.call('ZRANGEBYSCORE', keys.replay(session), '-inf', seq)) do drop_request(id) end
+  local covered = redis.call('ZRANGEBYSCORE', keys.replay(session), '-inf', seq)
   redis.call('ZREMRANGEBYSCORE', keys.replay(session), '-inf', seq)
+  for _, id in ipairs(covered) do drop_if_unneeded(session, id) end
 end
 
 -- Model resources look at their active sessions only; of the ended ones they know the last end.

@@ -1,11 +1,12 @@
 -- operation, claim, 'complete' | 'fail', result, error code, error message, step, published step,
 -- replay ('1' or ''),
 -- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder,
--- tokens sampled, tokens trained on, values for the session's curve (JSON, or ''), most points of the curve
+-- tokens sampled, tokens trained on, values for the session's curve (JSON, or ''), most points of the curve,
+-- newest requests of the session to keep, this one among them ('' when it is not to be kept)
 -- Ends an operation for the one that claimed it: state, result, what it means for the session
 -- and the release of its successors change together or not at all.
 local id, claim, name, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder,
-  sampled, trained, values, most_points = unpack(ARGV)
+  sampled, trained, values, most_points, requests_kept = unpack(ARGV)
 
 local function refused()
   count('refused:finish')
@@ -29,6 +30,17 @@ local function plot(session, kind)
     'sampled', totals[2] or 0, 'trained', totals[3] or 0, 'values', values)
 end
 
+-- The newest requests are kept to be looked at.
+local function keep_request(session, at)
+  if requests_kept == '' then return end
+  redis.call('ZADD', keys.requests(session), at, id)
+  local surplus = redis.call('ZRANGE', keys.requests(session), 0, -(tonumber(requests_kept) + 1))
+  for _, old in ipairs(surplus) do
+    redis.call('ZREM', keys.requests(session), old)
+    drop_if_unneeded(session, old)
+  end
+end
+
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
 if record[1] ~= claim then return refused() end
 local session, kind = record[2], record[3]
@@ -41,8 +53,9 @@ redis.call('HSET', keys.operation(id), 'finished_by', claim)
 local at = now()
 redis.call('HSET', keys.session(session), 'updated_at', at)
 -- What changed the adapter is kept until a snapshot covers it.
-if replay == '1' then redis.call('ZADD', keys.replay(session), redis.call('HGET', keys.operation(id), 'seq'), id)
-else drop_request(id) end
+if replay == '1' then redis.call('ZADD', keys.replay(session), redis.call('HGET', keys.operation(id), 'seq'), id) end
+keep_request(session, at)
+drop_if_unneeded(session, id)
 if name == 'complete' then
   if result ~= '' then
     redis.call('HSET', keys.operation(id), 'result', result)

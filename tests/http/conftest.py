@@ -1,5 +1,6 @@
 """The API over a real store, with one worker that has announced itself and runs nothing by itself."""
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 from redis import Redis
+from werkzeug.serving import make_server
 
 from app import create_app
 from contract.model import ModelCard
@@ -102,3 +104,15 @@ def app(settings: Settings, store: Store) -> Flask:
 @pytest.fixture
 def api(app: Flask, store: Store, settings: Settings) -> Api:
     return Api(app.test_client(), store, Redis.from_url(settings.redis_url))
+
+
+@pytest.fixture
+def url(app: Flask) -> Iterator[str]:
+    """The application behind a real socket."""
+    server = make_server("127.0.0.1", 0, app, threaded=True)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()

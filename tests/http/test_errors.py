@@ -54,7 +54,7 @@ def test_a_body_that_is_not_sent_as_json_is_a_415(api: Api, content_type: str | 
 @pytest.mark.parametrize(
     ("method", "path"),
     [
-        ("GET", "/"),
+        ("GET", "/none"),
         ("GET", "/v1"),
         ("GET", "/v1/nothing"),
         ("GET", f"{SESSIONS}/"),

@@ -24,3 +24,8 @@ def test_only_the_page_may_run_a_script(api: Api) -> None:
 @pytest.mark.parametrize("path", [SESSIONS, f"{SESSIONS}/unknown", "/v1/models"])
 def test_nothing_of_the_api_is_cached(api: Api, path: str) -> None:
     assert api.client.get(path).headers["Cache-Control"] == "no-store"
+
+
+def test_a_page_tells_its_origin_to_its_own_server_alone(api: Api) -> None:
+    """Else the browser would send our own forms without an origin."""
+    assert api.client.get("/").headers["Referrer-Policy"] == "same-origin"

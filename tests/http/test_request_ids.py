@@ -1,6 +1,7 @@
 """A request's id: the caller's own when it is a sane one, in the answer, the error and the log."""
 
 import io
+import json
 import logging
 from collections.abc import Iterator
 from typing import NoReturn
@@ -71,3 +72,19 @@ def test_a_failure_is_logged_under_the_id_that_its_answer_names(app: Flask, api:
 def test_a_line_outside_of_any_request_is_written_too(log: io.StringIO) -> None:
     logging.getLogger("app").warning("no request here")
     assert " - app: no request here" in log.getvalue()
+
+
+def test_a_line_of_json_carries_the_ids_as_fields(api: Api, log: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stderr", log)
+    configure_logging("INFO", LOG_FORMAT, InLogs(), form="json")
+    session = api.session()
+    operation_id = api.sample(session, **{HEADER: "mine"})
+    try:
+        raise ValueError('a "quoted"\nreason')
+    except ValueError:
+        logging.getLogger("app").exception("failed")
+    accepted, failed = [json.loads(line) for line in log.getvalue().splitlines()][-2:]
+    assert accepted["operation_id"] == operation_id
+    assert (accepted["session_id"], accepted["request_id"]) == (session.rpartition("/")[2], "mine")
+    assert (accepted["level"], accepted["logger"]) == ("INFO", "app.operations")
+    assert "request_id" not in failed and "reason" in failed["exception"]

@@ -18,6 +18,7 @@ BODIES = {
     "operations.sample": examples.SAMPLE,
     "operations.forward_backward": examples.FORWARD_BACKWARD,
     "operations.optim_step": examples.OPTIM_STEP,
+    "log.log_value": examples.LOGGED,
 }
 
 
@@ -45,7 +46,7 @@ def test_every_path_below_anothers_session_is_a_404(app: Flask, alice: Api, bob:
     ids = {"session_id": session.rpartition("/")[2], "operation_id": alice.sample(session)}
     asked = []
     for rule in app.url_map.iter_rules():
-        if "session_id" not in rule.arguments or rule.rule.startswith("/together/"):
+        if "session_id" not in rule.arguments or rule.rule.startswith(("/together/", "/console/")):
             continue
         path = rule.rule.replace("<id:session_id>", ids["session_id"]).replace("<id:operation_id>", ids["operation_id"])
         (method,) = set(rule.methods or ()) - {"HEAD", "OPTIONS"}
@@ -53,7 +54,7 @@ def test_every_path_below_anothers_session_is_a_404(app: Flask, alice: Api, bob:
         answer = bob.client.open(path, method=method, json=body)
         assert (answer.status_code, answer.json["message"]) == (404, "no such training session"), path
         asked.append(rule.endpoint)
-    assert len(asked) == 14
+    assert len(asked) == 15
     assert alice.client.get(session).json["status"] == "TRAINING_SESSION_STATUS_CREATING"
     (operation,) = alice.client.get(f"{session}/operations").json
     assert operation["status"] == "TRAINING_OPERATION_STATUS_PENDING"

@@ -12,6 +12,7 @@ from settings import load_settings
 from stack.process import ROOT
 
 FILES = ("docker-compose.yml", "docker-compose.gpu.yml")
+WATCHING = "docker-compose.monitoring.yml"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ def test_the_api_and_the_workers_share_objects_and_models(services: dict[str, An
 
 
 @pytest.mark.skipif(not compose_exists(), reason="needs the docker client with compose")
-@pytest.mark.parametrize("files", [FILES[:1], FILES])
+@pytest.mark.parametrize("files", [FILES[:1], FILES, (FILES[0], WATCHING)])
 def test_compose_accepts_the_files(files: tuple[str, ...]) -> None:
     command = ["docker", "compose", *(part for file in files for part in ("-f", file)), "config", "--quiet"]
     keys = {"CELERITY_API_KEYS": "a-key"}

@@ -1,4 +1,4 @@
-"""The real Valkey, worker and API under `python -m stack`, as a user starts and ends them."""
+"""The real Valkey, worker and API under `python -m celerity`, as a user starts and ends them."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from stack.process import ROOT
 from stack.running import running_stack
 from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
 
-STACK = [sys.executable, "-m", "stack"]
+STACK = [sys.executable, "-m", "celerity"]
 
 
 def environment(data_dir: Path, **more: str) -> dict[str, str]:
@@ -28,7 +28,7 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 
 class Up:
-    """A running `python -m stack up`, its output in a file."""
+    """A running `python -m celerity up`, its output in a file."""
 
     def __init__(self, given: Mapping[str, str], log: Path) -> None:
         self._log = log
@@ -122,7 +122,7 @@ def test_a_command_runs_against_a_ready_stack_and_gives_its_code(tmp_path: Path)
 
 
 def test_the_keys_command_finds_the_stack_that_runs_in_its_data_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "app.keys", "create", "--name", "alice", "--json"]
+    command = [sys.executable, "-m", "celerity", "keys", "create", "--name", "alice", "--json"]
     with running_stack(tmp_path) as stack:
         given = environment(tmp_path)
         made = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)

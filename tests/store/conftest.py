@@ -89,7 +89,9 @@ def with_settings(bench: Bench, **changes: float) -> Store:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
-    return Settings(data_dir=tmp_path, max_waiting_operations=5, max_running_samples=3, inline_bytes=200)
+    return Settings(
+        data_dir=tmp_path, max_waiting_operations=5, max_running_samples=3, inline_bytes=200, requests_kept=0
+    )
 
 
 @pytest.fixture(params=["fakeredis", "valkey"])

@@ -138,3 +138,11 @@ def test_a_weights_sync_to_come_is_foretold(bench: Bench) -> None:
     for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC, OperationKind.OPTIM_STEP):
         bench.store.operations.accept(session.id, kind, WeightsSyncRequest())
     assert bench.store.operations.step_to_publish(session) == 1
+
+
+def test_the_newest_sessions_are_those_with_resources_and_those_without(bench: Bench) -> None:
+    first, second = attached(bench, made(bench)), bench.running_session()
+    third = attached(bench, made(bench))
+    newest = [session.id for session in bench.store.sessions.newest(SPEC.owner)]
+    assert newest == [third.id, second.id, first.id]
+    assert list(bench.store.sessions.newest("another")) == []

@@ -15,7 +15,7 @@ SHORT = {"steps": 2, "questions": 2, "samples": 3, "held-out": 2, "max-tokens": 
 def test_the_example_trains_the_bundled_model_and_says_what_it_did(tmp_path: Path) -> None:
     options = [part for name, value in SHORT.items() for part in (f"--{name}", str(value))]
     with running_stack(tmp_path / "data") as stack:
-        command = [sys.executable, "examples/grpo_arithmetic.py", "--url", stack.url]
+        command = [sys.executable, "-m", "examples.grpo_arithmetic", "--url", stack.url]
         command += ["--tokenizer", str(bundled.DIRECTORY / bundled.NAME), "--output", str(tmp_path), *options]
         answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert answer.returncode in (0, 1), answer.stderr

@@ -1,27 +1,22 @@
-"""`python -m app.keys`: make, list and revoke API keys; the running server heeds each change at once."""
+"""`celerity keys`: make, list and revoke API keys; the running server heeds each change at once."""
 
 import math
-import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import click
 import msgspec
 
-from app.answers import write
+from celerity.output import as_json, show
+from celerity.store_access import opened_store
 from contract.api_key import ApiKey, KeyLimits
 from contract.session import SessionStatus
 from schemas.operations import rfc3339
-from settings import Settings, load_settings
-from store.errors import NotFoundError, Unavailable
-from store.store import Store, open_store
+from store.store import Store
 
 MOST_NAME_CHARACTERS = 100
 ACTIVE = (SessionStatus.CREATING, SessionStatus.RUNNING)
 PAGE = 100
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group()
@@ -78,31 +73,6 @@ def stop_sessions(key_id: str, as_json: bool) -> None:
     show(stopped, stopped, as_json)
 
 
-@contextmanager
-def opened_store() -> Iterator[Store]:
-    """The store, with its refusals and its absence as sentences."""
-    try:
-        settings = _settings()
-        store = open_store(settings)
-    except ValueError as error:
-        raise click.ClickException(str(error)) from error
-    try:
-        yield store
-    except NotFoundError as error:
-        raise click.ClickException(str(error)) from error
-    except Unavailable as error:
-        raise click.ClickException(
-            f"Redis cannot be reached ({error}): start the stack, or name its DATA_DIR or CELERITY_REDIS_URL"
-        ) from error
-    finally:
-        store.close()
-
-
-def show(value: Any, lines: Iterable[str], as_json: bool) -> None:
-    for each in [write(value)] if as_json else lines:
-        click.echo(each)
-
-
 def view(key: ApiKey) -> dict[str, Any]:
     """What can be told of a key, as JSON."""
     revoked_at = None if key.revoked_at is None else rfc3339(key.revoked_at)
@@ -117,20 +87,8 @@ def line(key: ApiKey) -> str:
     return "  ".join([key.id, f"created {rfc3339(key.created_at)}", *revoked, *limits, key.name])
 
 
-def _settings() -> Settings:
-    """The environment's settings; without a Redis of the user's own, the one that the stack in DATA_DIR embeds."""
-    settings = load_settings()
-    if not os.environ.get("CELERITY_REDIS_URL") and settings.embedded_url_file.exists():
-        return msgspec.structs.replace(settings, redis_url=settings.embedded_url_file.read_text())
-    return settings
-
-
 def _stop_all(store: Store, owner: str, status: SessionStatus) -> Iterator[str]:
     while page := store.sessions.list(owner, status, PAGE, 0):
         for session in page:
             store.sessions.stop(session.id)
             yield session.id
-
-
-if __name__ == "__main__":
-    keys(prog_name="python -m app.keys")

@@ -1,0 +1,28 @@
+"""The first page: sessions, workers, and anything that is wrong."""
+
+from itertools import islice
+
+from flask import render_template
+
+from app.auth import caller
+from app.console.blueprint import console
+from app.console.troubles import troubles
+from app.state import state
+
+MOST_SESSIONS = 50
+
+
+@console.get("/")
+def overview() -> str:
+    store, owner = state().store, caller()
+    sessions = list(islice(store.sessions.newest(owner), MOST_SESSIONS))
+    glances = store.curves.glances([session.id for session in sessions])
+    workers = store.workers.known()
+    return render_template(
+        "console/overview.html",
+        rows=list(zip(sessions, glances, strict=True)),
+        most=MOST_SESSIONS,
+        workers=workers,
+        unended=store.operations.unended(owner),
+        troubles=troubles(workers, sessions, state().settings.heartbeat_timeout),
+    )

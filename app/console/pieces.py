@@ -1,0 +1,34 @@
+"""Tokens as pieces of text, one after the other."""
+
+from functools import lru_cache
+from pathlib import Path
+
+from tokenizers import Tokenizer
+from tokenizers.decoders import DecodeStream
+
+from app.state import state
+from models.tokenizer_file import tokenizer_file
+
+
+class Pieces:
+    """The text that each token of a sequence adds to those before it: nothing for one that ends within a character.
+    Without a tokenizer on this host, the tokens' numbers."""
+
+    def __init__(self, base_model: str) -> None:
+        self._tokenizer = _tokenizer(base_model, state().settings.models_dir)
+        self._stream = DecodeStream(skip_special_tokens=False)
+
+    @property
+    def is_text(self) -> bool:
+        return self._tokenizer is not None
+
+    def next(self, token: int) -> str:
+        if self._tokenizer is None:
+            return f"{token} "
+        return self._stream.step(self._tokenizer, token) or ""
+
+
+@lru_cache(maxsize=16)
+def _tokenizer(base_model: str, models_dir: Path | None) -> Tokenizer | None:
+    file = tokenizer_file(base_model, models_dir)
+    return None if file is None else Tokenizer.from_file(str(file))

@@ -1,0 +1,111 @@
+"""`celerity doctor`: is everything there that a server needs, and what to do where it is not."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from celerity.output import as_json, show
+from celerity.store_access import beside_settings
+from models.catalog import Catalog
+from models.folders import model_folders
+from settings import Settings
+from stack.plan import read_plan
+from store.errors import Unavailable
+from store.store import open_store
+
+
+class Finding(NamedTuple):
+    """`advice` is what to do, empty where all is well."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+    @property
+    def line(self) -> str:
+        return f"{'ok ' if not self.advice else 'BAD'} {self.what}: {self.found}" + (
+            f"\n    {self.advice}" if self.advice else ""
+        )
+
+
+@click.command()
+@as_json
+def doctor(as_json: bool) -> None:
+    """Look after Redis, torch, models, disk and port. The exit code is 1 when something is to be done."""
+    try:
+        settings = beside_settings()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    findings = [finding for check in CHECKS for finding in check(settings)]
+    show([finding._asdict() for finding in findings], [finding.line for finding in findings], as_json)
+    raise SystemExit(any(finding.advice for finding in findings))
+
+
+def _redis(settings: Settings) -> Iterator[Finding]:
+    store = open_store(settings)
+    try:
+        policy, is_durable = store.eviction_policy(), store.is_durable()
+    except Unavailable as error:
+        where = "`celerity up` brings one of its own" if not os.environ.get("CELERITY_REDIS_URL") else "start it"
+        yield Finding("Redis", f"not reached ({error})", f"{where}, or name another in CELERITY_REDIS_URL")
+        return
+    finally:
+        store.close()
+    yield Finding("Redis", "reached")
+    evicts = "set maxmemory-policy to noeviction: it may drop what was accepted"
+    yield Finding("Redis memory", policy, "" if policy == "noeviction" else evicts)
+    forgets = "set appendonly to yes: a restart would lose everything"
+    yield Finding("Redis durability", "append-only file" if is_durable else "none", "" if is_durable else forgets)
+
+
+def _torch(settings: Settings) -> Iterator[Finding]:
+    # Torch takes a second or two to load, which no other command needs to wait for.
+    import torch
+
+    from workers.runtime import engine_config
+
+    try:
+        device = engine_config(settings).torch_device
+    except ValueError as error:
+        yield Finding("device", str(error), "set CELERITY_DEVICE to one that is there, or to auto")
+        return
+    yield Finding("device", f"{device}, torch {torch.__version__}, {torch.get_num_threads()} threads")
+
+
+def _models(settings: Settings) -> Iterator[Finding]:
+    try:
+        names = [card.name for card in Catalog(model_folders(settings.models_dir)).cards()]
+    except ValueError as error:
+        yield Finding("models", str(error), "correct CELERITY_MODELS_DIR")
+        return
+    advice = "" if names else "`make setup` brings one; CELERITY_MODELS_DIR names a folder of others"
+    yield Finding("models", ", ".join(names) or "none on this host", advice)
+
+
+def _disk(settings: Settings) -> Iterator[Finding]:
+    folder = settings.data_dir.resolve()
+    there = next(parent for parent in (folder, *folder.parents) if parent.exists())
+    free = shutil.disk_usage(there).free
+    advice = "" if free > settings.disk_floor_bytes else f"free some: {settings.disk_floor_bytes} bytes are kept free"
+    yield Finding("disk", f"{free} bytes free for {folder}", advice)
+    if not os.access(there, os.W_OK):
+        yield Finding("data folder", f"{folder} cannot be written", "name another in DATA_DIR")
+
+
+def _port(settings: Settings) -> Iterator[Finding]:
+    if settings.embedded_url_file.exists():
+        yield Finding("port", f"a stack runs on the data of {Path(settings.data_dir).resolve()}")
+        return
+    try:
+        plan = read_plan(os.environ)
+    except ValueError as error:
+        yield Finding("port", str(error), "choose another PORT, or end what holds it")
+        return
+    yield Finding("port", f"{plan.bind} is free")
+
+
+CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_redis, _torch, _models, _disk, _port)

@@ -1,0 +1,27 @@
+"""`celerity worker` and `celerity api`: one process of a server whose parts are on several hosts."""
+
+import os
+
+import click
+
+from stack import services
+from stack.process import ROOT
+
+
+@click.command()
+def worker() -> None:
+    """Run a worker, which owns one device. CELERITY_REDIS_URL names the server's Redis."""
+    _become(services.worker_command())
+
+
+@click.command()
+@click.option("--bind", default="127.0.0.1:8000", show_default=True, help="Address and port to listen on.")
+def api(bind: str) -> None:
+    """Serve the API. CELERITY_REDIS_URL names the server's Redis."""
+    _become(services.api_command(bind))
+
+
+def _become(command: list[str]) -> None:
+    """This process is the service from now on, so that signals reach it."""
+    os.chdir(ROOT)
+    os.execv(command[0], command)

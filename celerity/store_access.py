@@ -1,0 +1,40 @@
+"""The store of the server beside which a command is run."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import click
+import msgspec
+
+from settings import Settings, load_settings
+from store.errors import NotFoundError, Unavailable
+from store.store import Store, open_store
+
+
+@contextmanager
+def opened_store() -> Iterator[Store]:
+    """The store, with its refusals and its absence as sentences."""
+    try:
+        settings = beside_settings()
+        store = open_store(settings)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    try:
+        yield store
+    except NotFoundError as error:
+        raise click.ClickException(str(error)) from error
+    except Unavailable as error:
+        raise click.ClickException(
+            f"Redis cannot be reached ({error}): start the stack, or name its DATA_DIR or CELERITY_REDIS_URL"
+        ) from error
+    finally:
+        store.close()
+
+
+def beside_settings() -> Settings:
+    """The environment's settings; without a Redis of the user's own, the one that the stack in DATA_DIR embeds."""
+    settings = load_settings()
+    if not os.environ.get("CELERITY_REDIS_URL") and settings.embedded_url_file.exists():
+        return msgspec.structs.replace(settings, redis_url=settings.embedded_url_file.read_text())
+    return settings

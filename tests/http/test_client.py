@@ -1,0 +1,99 @@
+"""The Python client over a real socket: typed results, and retries that do nothing twice."""
+
+from typing import Any
+
+import httpx2
+import numpy as np
+import pytest
+from redis import Redis
+
+from client import ApiError, Client, OperationFailedError
+from client.results import Sequence, Stepped
+from client.session import Session, grpo_sample, sample
+from contract.forward_backward import ForwardBackwardResult
+from contract.operation import ErrorCode, OperationError
+from contract.optim_step import OptimStepResult
+from contract.sample import SampleResult, StopReason
+from contract.sample import Sequence as Sampled
+from tests.http.conftest import CARD, Api
+
+
+@pytest.fixture
+def client(url: str) -> Any:
+    with Client(url, patience=5) as client:
+        yield client
+
+
+@pytest.fixture
+def session(client: Client, api: Api) -> Session:
+    session = client.create_session(CARD.name, rank=4)
+    api.begin(session.path)
+    return session
+
+
+def test_a_loop_is_submitted_ahead_and_its_results_are_typed(session: Session, api: Api) -> None:
+    sampled = session.sample([1, 2], num_samples=1, max_tokens=2)
+    trained = session.grpo([grpo_sample([1, 2], [3, 4], [-1.0, -2.0], 0.5)], agg_type="token_mean")
+    stepped = session.optim_step(0.01)
+    tokens = Sampled(np.array([3, 4], np.int32), np.array([-1, -2], np.float32), StopReason.LENGTH)
+    api.finish(sampled.id, SampleResult((tokens,)))
+    api.finish(trained.id, ForwardBackwardResult(loss=0.25, metrics={"entropy/mean": 1.5}))
+    api.finish(stepped.id, OptimStepResult(step=1, metrics={"grad_norm": 2.0}))
+    assert sampled.result().sequences == [Sequence([3, 4], [-1.0, -2.0], "length")]
+    assert (trained.result().loss, trained.result().metrics) == (0.25, {"entropy/mean": 1.5})
+    assert stepped.result() == Stepped(1, {"grad_norm": 2.0})
+    assert session.read()["lora_config"]["rank"] == 4
+
+
+def test_a_sample_to_train_on_has_an_entry_for_each_token() -> None:
+    made = grpo_sample([1, 2], [3], [-0.5], 2.0)
+    assert made["model_input"]["chunks"] == [{"encoded_text": {"tokens": [1, 2, 3]}}]
+    inputs = made["loss_inputs"]
+    assert inputs["loss_mask"]["data"] == [0, 0, 1]
+    assert inputs["grpo_inputs"]["advantages"]["data"] == [0.0, 0.0, 2.0]
+    assert inputs["grpo_inputs"]["generator_logprobs"]["data"] == [0.0, 0.0, -0.5]
+    assert sample([1, 2], [0, 1])["loss_inputs"] == {"loss_mask": {"data": [0, 1]}}
+
+
+def test_a_failed_operation_and_a_refused_request_are_told_apart(session: Session, client: Client, api: Api) -> None:
+    step = session.optim_step()
+    api.finish(step.id, OperationError(ErrorCode.INVALID_INPUT, "nothing accumulated"))
+    with pytest.raises(OperationFailedError, match="INVALID_INPUT: nothing accumulated"):
+        step.result()
+    with pytest.raises(ApiError, match=r"400: .*num_samples") as refused:
+        session.sample([1], num_samples=0)
+    assert refused.value.status == 400
+    with pytest.raises(ApiError, match="404"):
+        client.session("unknown").read()
+
+
+class Flaky(httpx2.BaseTransport):
+    """Sends a request on, and loses the answer of every first try."""
+
+    def __init__(self) -> None:
+        self.inner = httpx2.HTTPTransport()
+        self.keys: list[str] = []
+
+    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = self.inner.handle_request(request)
+        key = request.headers.get("Idempotency-Key", "")
+        if request.method == "POST" and key not in self.keys:
+            self.keys.append(key)
+            answer.read()
+            raise httpx2.ReadError("the connection broke before the answer")
+        return answer
+
+
+def test_a_post_whose_answer_was_lost_is_sent_again_and_takes_effect_once(url: str, api: Api) -> None:
+    with Client(url, patience=5, handler=Flaky()) as client:
+        session = client.create_session(CARD.name)
+        operation = session.optim_step()
+    assert len(api.client.get("/v1/rl/training-sessions").json) == 1
+    assert [each["operation_id"] for each in api.client.get(f"{session.path}/operations").json] == [operation.id]
+
+
+def test_patience_ends(api: Api) -> None:
+    assert isinstance(api.redis, Redis)
+    with Client("http://127.0.0.1:1", patience=0.5) as client, pytest.raises(ApiError, match="no answer") as refused:
+        client.models()
+    assert refused.value.status == 0

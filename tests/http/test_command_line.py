@@ -1,0 +1,133 @@
+"""`celerity` as it is typed, against a server behind a real socket."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from click.testing import CliRunner, Result
+
+from celerity.__main__ import celerity
+from celerity.doctor import doctor
+from contract.checkpoint import CheckpointKind, NewFile, Part
+from settings import load_settings
+from tests.http.conftest import WORKER, Api
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def run(url: str) -> Run:
+    def run(*arguments: str, **environment: str) -> Result:
+        return CliRunner().invoke(celerity, arguments, env={"CELERITY_CLIENT_URL": url, **environment})
+
+    return run
+
+
+def said(result: Result) -> Any:
+    assert result.exit_code == 0, result.output
+    return json.loads(result.output)
+
+
+def test_every_command_explains_itself() -> None:
+    def walk(command: Any, path: tuple[str, ...]) -> list[tuple[str, ...]]:
+        inner = getattr(command, "commands", {})
+        return [path, *(found for name, each in inner.items() for found in walk(each, (*path, name)))]
+
+    paths = walk(celerity, ())
+    assert {path[0] for path in paths if path} == {
+        "up", "run", "worker", "api", "keys", "sessions", "ops", "checkpoints", "models", "top", "doctor",
+    }  # fmt: skip
+    for path in paths:
+        result = CliRunner().invoke(celerity, [*path, "--help"])
+        assert result.exit_code == 0 and result.output.count("\n") > 4, path
+
+
+def test_sessions_are_listed_shown_and_stopped(run: Run, api: Api) -> None:
+    session_id = api.session().rpartition("/")[2]
+    assert [each["session_id"] for each in said(run("sessions", "list", "--json"))] == [session_id]
+    assert said(run("sessions", "show", session_id, "--json"))["base_model"] == "org/tiny"
+    head, line = run("sessions", "list").output.splitlines()
+    assert head.split()[:2] == ["session_id", "status"] and line.split()[0] == session_id
+    assert said(run("sessions", "stop", session_id, "--json"))["status"] == "TRAINING_SESSION_STATUS_STOPPING"
+
+
+def test_operations_are_listed_and_cancelled(run: Run, api: Api) -> None:
+    session = api.session()
+    operation_id, session_id = api.sample(session), session.rpartition("/")[2]
+    assert [each["operation_id"] for each in said(run("ops", "list", session_id, "--json"))] == [operation_id]
+    assert said(run("ops", "cancel", session_id, operation_id, "--json"))["status"].endswith("FAILED")
+
+
+def test_checkpoints_are_listed_downloaded_and_deleted(run: Run, api: Api, tmp_path: Path) -> None:
+    session = api.session()
+    api.begin(session)
+    operation_id = api.client.post(f"{session}:inference-checkpoint").json["operation_id"]
+    claim = api.store.claims.claim(operation_id, WORKER, str(uuid4()))
+    assert claim
+    folder, files = api.store.checkpoints.begin(claim), {Part.ADAPTER: [NewFile.of("adapter.bin", b"weights")]}
+    made = api.store.checkpoints.write(claim, folder, CheckpointKind.INFERENCE, 1, files)
+    assert api.store.claims.finish(claim, made)
+    assert [each["id"] for each in said(run("checkpoints", "list", "--json"))] == [operation_id]
+    paths = said(run("checkpoints", "download", operation_id, str(tmp_path / "here"), "--json"))
+    assert [Path(path).read_bytes() for path in paths] == [b"weights"]
+    assert run("checkpoints", "delete", operation_id, "--yes").exit_code == 0
+    assert said(run("checkpoints", "list", "--json")) == []
+
+
+def test_models_are_listed_and_a_folder_is_added_once(run: Run, tmp_path: Path) -> None:
+    assert [model["id"] for model in said(run("models", "list", "--json"))] == ["bare", "org/tiny"]
+    source, models = tmp_path / "mine", tmp_path / "models"
+    source.mkdir()
+    models.mkdir()
+    sizes = {"num_hidden_layers": 1, "hidden_size": 4, "intermediate_size": 8, "num_attention_heads": 2}
+    config = {"vocab_size": 8, "max_position_embeddings": 16, **sizes}
+    (source / "config.json").write_text(json.dumps(config))
+    added = said(run("models", "add", str(source), "--json", CELERITY_MODELS_DIR=str(models)))
+    assert Path(added["directory"]) == models / "mine"
+    assert (models / "mine" / "config.json").is_file()
+    for arguments in (["add", str(source)], ["add", str(source), "--name", "../out"]):
+        refused = run("models", *arguments, CELERITY_MODELS_DIR=str(models))
+        assert refused.exit_code == 1 and "another --name" in refused.output
+
+
+def test_top_shows_sessions_and_workers(run: Run, api: Api) -> None:
+    session_id = api.session().rpartition("/")[2]
+    seen = said(run("top", "--once", "--json"))
+    assert (seen["sessions"][0]["session_id"], seen["workers"][0]["worker_id"]) == (session_id, WORKER)
+    assert session_id in run("top", "--once").output
+
+
+def test_a_refusal_and_an_absent_server_are_a_sentence_and_a_1(run: Run) -> None:
+    unknown = run("sessions", "show", "unknown")
+    assert (unknown.exit_code, unknown.output) == (1, "Error: 404: no such training session\n")
+
+
+def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: Path, api: Api) -> None:
+    environment = {"CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(tmp_path), "CELERITY_DEVICE": "cpu"}
+
+    def findings(**more: str) -> dict[str, Any]:
+        result = CliRunner().invoke(doctor, ["--json"], env={**environment, **more})
+        found = {each["what"]: each for each in json.loads(result.output)}
+        assert result.exit_code == int(any(each["advice"] for each in found.values()))
+        return found
+
+    there = findings()
+    assert there["Redis"]["found"] == "reached" and there["device"]["found"].startswith("cpu, torch")
+    assert there["Redis memory"] == {"what": "Redis memory", "found": "noeviction", "advice": ""}
+    assert there["disk"]["advice"] == ""
+    api.redis.config_set("maxmemory-policy", "allkeys-lru")
+    try:
+        assert "noeviction" in findings()["Redis memory"]["advice"]
+    finally:
+        api.redis.config_set("maxmemory-policy", "noeviction")
+    away = findings(CELERITY_REDIS_URL="redis://127.0.0.1:1/0", CELERITY_MODELS_DIR=str(tmp_path / "none"))
+    assert away["Redis"]["advice"] and "CELERITY_MODELS_DIR" in away["models"]["advice"]
+
+
+def test_the_names_that_clients_read_do_not_stop_a_server() -> None:
+    load_settings({"CELERITY_CLIENT_URL": "http://elsewhere", "CELERITY_CLIENT_KEY": "key"})
+    with pytest.raises(ValueError, match="CELERITY_API_KEY is not a setting"):
+        load_settings({"CELERITY_API_KEY": "key"})

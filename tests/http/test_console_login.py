@@ -1,0 +1,169 @@
+"""Who sees the console: a key for a cookie, forms that only our own pages can send, nothing of others."""
+
+import re
+from typing import Any
+
+import msgspec
+import pytest
+
+from app import create_app
+from app.console.blueprint import POLICY
+from contract.api_key import KeyLimits
+from settings import Settings
+from store.store import Store
+from tests.http.conftest import SESSIONS, Api
+
+LOGIN = "/console/login"
+
+
+def token(page: Any) -> str:
+    found = re.search(r'name="form_token" value="([^"]+)"', page.text)
+    assert found, page.text
+    return found[1]
+
+
+def send(client: Any, path: str, form: str, **options: Any) -> Any:
+    return client.post(path, data={"form_token": form, **options.pop("data", {})}, **options)
+
+
+def log_in(client: Any, key: str) -> Any:
+    return send(client, LOGIN, token(client.get(LOGIN)), data={"key": key})
+
+
+@pytest.fixture
+def locked(settings: Settings, store: Store) -> Any:
+    return create_app(msgspec.structs.replace(settings, api_keys=("one", "two")), store)
+
+
+@pytest.fixture
+def client(locked: Any) -> Any:
+    return locked.test_client()
+
+
+@pytest.mark.parametrize("path", ["/", "/console/sessions/x", "/console/sessions/x/curves", "/console/checkpoints/x"])
+def test_without_a_visit_every_page_is_the_login(client: Any, path: str) -> None:
+    answer = client.get(path)
+    assert (answer.status_code, answer.location) == (302, LOGIN)
+    bearer = client.get(path, headers={"Authorization": "Bearer one"})
+    assert bearer.status_code == 302, "a page is not the API"
+
+
+def test_a_key_opens_and_the_cookie_holds_no_key(client: Any) -> None:
+    answer = log_in(client, "one")
+    assert (answer.status_code, answer.location) == (302, "/")
+    cookie = answer.headers["Set-Cookie"]
+    assert "HttpOnly" in cookie and "SameSite=Lax" in cookie
+    assert "one" not in cookie.split(";")[0].lower().partition("=")[2].split(".")[0]
+    assert client.get("/").status_code == 200
+    assert client.get(LOGIN).status_code == 302, "a second login is not needed"
+
+
+def test_over_tls_the_cookie_stays_there(locked: Any) -> None:
+    client = locked.test_client()
+    base = {"base_url": "https://celerity.example"}
+    page = client.get(LOGIN, **base)
+    answer = send(client, LOGIN, token(page), data={"key": "one"}, **base)
+    assert "Secure" in answer.headers["Set-Cookie"]
+
+
+def test_a_wrong_key_is_told_so(client: Any) -> None:
+    answer = log_in(client, "<script>three")
+    assert answer.status_code == 401
+    assert "not known here" in answer.text and "<script>three" not in answer.text
+    assert "Set-Cookie" not in answer.headers
+
+
+def test_a_cookie_that_was_changed_or_made_elsewhere_is_none(client: Any) -> None:
+    log_in(client, "one")
+    value = client.get_cookie("celerity_console").value
+    for forged in (value[:-1] + ("A" if value[-1] != "A" else "B"), "W1sib25lIl1d.x.y", ""):
+        client.set_cookie("celerity_console", forged)
+        assert client.get("/").status_code == 302
+    client.set_cookie("celerity_console", value)
+    assert client.get("/").status_code == 200
+
+
+def test_a_revoked_key_sees_nothing_more(api: Api) -> None:
+    made, key = api.store.api_keys.create("alice", KeyLimits())
+    assert log_in(api.client, key).status_code == 302
+    assert api.client.get("/").status_code == 200
+    api.store.api_keys.revoke(made.id)
+    assert api.client.get("/").location == LOGIN
+
+
+def test_logging_out_ends_the_visit(client: Any) -> None:
+    log_in(client, "one")
+    assert send(client, "/console/logout", token(client.get("/"))).location == LOGIN
+    assert client.get("/").status_code == 302
+
+
+def test_a_server_without_keys_needs_no_login(api: Api) -> None:
+    assert api.client.get("/").status_code == 200
+    assert api.client.get(LOGIN).location == "/"
+
+
+STRANGE = [
+    {"Origin": "https://evil.example"},
+    {"Origin": "null"},
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site"},
+]
+
+
+@pytest.mark.parametrize("headers", STRANGE)
+def test_a_form_that_another_site_sent_changes_nothing(api: Api, headers: dict[str, str]) -> None:
+    session_id = api.session().rpartition("/")[2]
+    form = token(api.client.get(f"/console/sessions/{session_id}/stop"))
+    answer = send(api.client, f"/console/sessions/{session_id}/stop", form, headers=headers)
+    assert answer.status_code == 403
+    assert api.client.get(f"{SESSIONS}/{session_id}").json["status"] == "TRAINING_SESSION_STATUS_CREATING"
+
+
+def test_a_form_needs_a_token_of_its_own_visit(locked: Any) -> None:
+    first, second = locked.test_client(), locked.test_client()
+    log_in(first, "one")
+    log_in(second, "one")
+    foreign = token(first.get("/"))
+    for form in ("", "made-up", foreign):
+        assert send(second, "/console/logout", form).status_code == 400
+    assert second.get("/").status_code == 200
+
+
+def test_another_owners_things_are_not_there(locked: Any, store: Store) -> None:
+    alice, bob = locked.test_client(), locked.test_client()
+    session = alice.post(SESSIONS, json={"base_model": "org/tiny"}, headers={"Authorization": "Bearer one"})
+    session_id = session.json["session_id"]
+    sample = {"prompt": {"chunks": [{"encoded_text": {"tokens": [1]}}]}, "sampling_params": {"max_tokens": 1}}
+    made = alice.post(f"{SESSIONS}/{session_id}:sample", json=sample, headers={"Authorization": "Bearer one"})
+    log_in(alice, "one")
+    log_in(bob, "two")
+    ids = {"session_id": session_id, "operation_id": made.json["operation_id"]}
+    asked = 0
+    for rule in locked.url_map.iter_rules():
+        if not rule.rule.startswith("/console/") or "session_id" not in rule.arguments:
+            continue
+        path = rule.rule
+        for name, value in ids.items():
+            path = path.replace(f"<id:{name}>", value)
+        if "GET" in rule.methods:
+            assert alice.get(path).status_code == 200, path
+            assert bob.get(path).status_code == 404, path
+        else:
+            assert send(bob, path, token(bob.get("/"))).status_code == 404, path
+        asked += 1
+    assert asked == 7
+    assert session_id not in bob.get("/").text
+    assert session_id in alice.get("/").text
+    assert store.sessions.get(session_id).status == "CREATING"
+
+
+@pytest.mark.parametrize("path", ["/", LOGIN, "/console/sessions/unknown", "/console/static/console.css"])
+def test_every_page_lets_the_browser_run_nothing_but_our_files(api: Api, path: str) -> None:
+    assert api.client.get(path).headers["Content-Security-Policy"] == POLICY
+    assert "unsafe" not in POLICY
+
+
+def test_errors_are_pages(api: Api) -> None:
+    answer = api.client.get("/console/sessions/unknown")
+    assert (answer.status_code, answer.mimetype) == (404, "text/html")
+    assert "no such training session" in answer.text
