@@ -44,7 +44,7 @@ def test_operations_sent_without_waiting_take_effect_in_their_order(http: httpx.
     losses = []
     for _ in range(25):
         losses.append(session.submit("forward-backward", train_body([whole(text)], "LOSS_TYPE_CROSS_ENTROPY")))
-        session.submit("optim-step", step_body(0.03, weight_decay=0))
+        session.submit("optim-step", step_body(0.01, weight_decay=0))
     after = session.submit("sample", sample_body(text[:2], temperature=0, max_tokens=4))
     values = [session.result(path)["loss"] for path in losses]
     assert values[1] < values[0]
