@@ -91,10 +91,8 @@ class AdaptedLinear:
     def product(self, x_TI: Tensor, routes: Sequence[Route]) -> tuple[Tensor, list[Tensor]]:
         """As `__call__`, outside of autograd; and scale * A x of each route's rows."""
         operands = [self.operand(route, x_TI.dtype) for route in routes]
-        hs = [
-            product(route.dropped(route.of(x_TI), self.group), o.a_SI)
-            for route, o in zip(routes, operands, strict=True)
-        ]
+        inputs = [route.dropped(route.of(x_TI), self.group) for route in routes]
+        hs = [product(x_NI, operand.a_SI) for x_NI, operand in zip(inputs, operands, strict=True)]
         parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
         return self.base.product(x_TI, _laid_out(parts, routes, x_TI)), hs
 
