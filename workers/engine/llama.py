@@ -30,7 +30,7 @@ class Llama:
 
     def __init__(self, model: Any) -> None:
         decoder, config = model.base_model, model.config
-        # A copy: the original may be a view of the model's whole file in memory.
+        # A copy, like all that is kept: the original may be a view of the whole file in memory.
         self._embedding_VD = decoder.embed_tokens.weight.detach().clone()
         self._rotary = decoder.rotary_emb
         self._norm = _norm(decoder.norm)
