@@ -21,6 +21,7 @@ from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.free_memory import give_back
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
 from workers.engine.published import Published
@@ -165,6 +166,7 @@ class EngineCore:
                 base = BaseModel(directory, self._device, self._dtype)
             except ValueError as error:
                 raise invalid_input(f"The base model cannot be served: {error}") from error
+            give_back()
             most = self._config.micro_batch_tokens
             decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences)
             training_batch = TrainingBatch(base, most, self._config.merge_training)

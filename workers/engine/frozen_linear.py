@@ -24,7 +24,7 @@ class FrozenLinear(nn.Module):
         self.is_packed = weight_OI.device.type == "cpu" and is_fast(weight_OI.dtype)
         weight_OI = weight_OI.detach()
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight_OI, TYPICAL_ROWS) if self.is_packed else weight_OI
-        self._bias_O = None if bias_O is None else bias_O.detach()
+        self._bias_O = None if bias_O is None else bias_O.detach().clone()
 
     def forward(self, x: Tensor) -> Tensor:
         """[..., inputs] -> [..., outputs]."""

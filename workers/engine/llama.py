@@ -30,7 +30,8 @@ class Llama:
 
     def __init__(self, model: Any) -> None:
         decoder, config = model.base_model, model.config
-        self._embedding_VD = decoder.embed_tokens.weight.detach()
+        # A copy, like all that is kept: the original may be a view of the whole file in memory.
+        self._embedding_VD = decoder.embed_tokens.weight.detach().clone()
         self._rotary = decoder.rotary_emb
         self._norm = _norm(decoder.norm)
         self._layers: list[Layer] = []

@@ -30,6 +30,10 @@ class Route:
         """Its rows of x."""
         return x_TI if self.rows is None else x_TI[self.rows]
 
+    def dropped(self, x_NI: Tensor, group: int) -> Tensor:
+        """What a group of layers reads of its rows, or a gradient of that, dropped out where asked."""
+        return x_NI if self.dropout is None else x_NI * self.dropout.mask(group, x_NI)
+
 
 class Stacked(Protocol):
     """Many adapters at once, for rows that nothing is differentiated by (see crowd.py)."""
@@ -84,15 +88,11 @@ class AdaptedLinear:
     def operand(self, route: Route, dtype: torch.dtype) -> Operand:
         return route.adapter.operands.of(dtype)[self.group]
 
-    def dropped(self, x_TI: Tensor, route: Route) -> Tensor:
-        """What the route's A is multiplied with: its rows of x, dropped out where asked; or a gradient of that."""
-        x_NI = route.of(x_TI)
-        return x_NI if route.dropout is None else x_NI * route.dropout.mask(self.group, x_NI)
-
     def product(self, x_TI: Tensor, routes: Sequence[Route]) -> tuple[Tensor, list[Tensor]]:
         """As `__call__`, outside of autograd; and scale * A x of each route's rows."""
         operands = [self.operand(route, x_TI.dtype) for route in routes]
-        hs = [product(self.dropped(x_TI, route), o.a_SI) for route, o in zip(routes, operands, strict=True)]
+        inputs = [route.dropped(route.of(x_TI), self.group) for route in routes]
+        hs = [product(x_NI, operand.a_SI) for x_NI, operand in zip(inputs, operands, strict=True)]
         parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
         return self.base.product(x_TI, _laid_out(parts, routes, x_TI)), hs
 
@@ -119,10 +119,10 @@ class _AdaptedProduct(torch.autograd.Function):
         for route, h_NS in zip(routes, hs, strict=True):
             operand, grad_NO = layer.operand(route, x_TI.dtype), route.of(grad_TO)
             grad_NS = product(grad_NO, operand.b_OS.T)
-            grad_SI = product(grad_NS.T, layer.dropped(x_TI, route).T).float() * route.adapter.scale
+            grad_SI = product(grad_NS.T, route.dropped(route.of(x_TI), layer.group).T).float() * route.adapter.scale
             leaf_grads += [grad_SI, *_blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])]
             if ctx.needs_input_grad[0]:
-                parts.append(_through_dropout(product(grad_NS, operand.a_SI.T), route, layer.group))
+                parts.append(route.dropped(product(grad_NS, operand.a_SI.T), layer.group))
         grad_TI = None
         if ctx.needs_input_grad[0]:
             grad_TI = layer.base.backward_product(grad_TO, _laid_out(parts, routes, x_TI))
@@ -146,7 +146,3 @@ def _blocks(grad_SO: Tensor, matrices: Matrices) -> list[Tensor]:
     rank = grad_SO.shape[0] // len(matrices.Bs)
     columns = grad_SO.float().split([len(b) for b in matrices.Bs], 1)
     return [part[index * rank : (index + 1) * rank].T for index, part in enumerate(columns)]
-
-
-def _through_dropout(grad_NI: Tensor, route: Route, group: int) -> Tensor:
-    return grad_NI if route.dropout is None else grad_NI * route.dropout.mask(group, grad_NI)

@@ -10,7 +10,7 @@ class RmsNorm:
     """x / sqrt(mean(x^2) + eps) * w over the last dimension, in fp32, rounded once to the dtype of x; w is frozen."""
 
     def __init__(self, weight_D: Tensor, eps: float) -> None:
-        self.weight_D = weight_D.detach().float()
+        self.weight_D = weight_D.detach().float().clone()
         self._eps = torch.tensor(eps, device=weight_D.device)
 
     def __call__(self, x: Tensor) -> Tensor:
