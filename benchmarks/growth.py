@@ -7,14 +7,11 @@ whole stack on a tiny model, for 1 to 64 sessions and 1 and 2 workers. Both are 
 
 import argparse
 import asyncio
-import tempfile
-from pathlib import Path
 
 from benchmarks.finished import Row, after_finished_operations, after_stopped_sessions
 from benchmarks.load import SETTINGS, load
 from benchmarks.report import FOLDER, write_report
-from stack.running import running_stack
-from tests.tiny_model import make_tiny_model
+from benchmarks.tiny_stack import tiny_stack
 
 SESSIONS = (1, 2, 4, 8, 16, 32, 64)
 WORKERS = (1, 2)
@@ -24,17 +21,13 @@ Curve = dict[int, float]
 def throughput(workers: int, seconds: float) -> Curve:
     """Operations per second by the number of sessions that ask at once."""
     curve: Curve = {}
-    with tempfile.TemporaryDirectory(prefix="celerity-growth-") as name:
-        folder = Path(name)
-        make_tiny_model(folder / "models" / "tiny")
-        settings = {**SETTINGS, "CELERITY_TORCH_THREADS": "1"}
-        with running_stack(folder / "data", folder / "models", settings, workers=workers) as stack:
-            for sessions in SESSIONS:
-                tally = asyncio.run(load(stack.url, sessions, seconds))
-                if not tally.is_clean:
-                    raise RuntimeError(str(tally))
-                curve[sessions] = tally.completed / seconds
-                print(f"{workers} workers, {sessions:2} sessions: {curve[sessions]:6.0f} operations/s", flush=True)
+    with tiny_stack({**SETTINGS, "CELERITY_TORCH_THREADS": "1"}, workers=workers) as stack:
+        for sessions in SESSIONS:
+            tally = asyncio.run(load(stack.url, sessions, seconds))
+            if not tally.is_clean:
+                raise RuntimeError(str(tally))
+            curve[sessions] = tally.completed / seconds
+            print(f"{workers} workers, {sessions:2} sessions: {curve[sessions]:6.0f} operations/s", flush=True)
     return curve
 
 

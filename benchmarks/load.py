@@ -6,16 +6,13 @@ Each client has a session of its own and goes round: forward-backward, optim-ste
 import argparse
 import asyncio
 import sys
-import tempfile
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import httpx
 
-from stack.running import running_stack
+from benchmarks.tiny_stack import tiny_stack
 from tests.stories.client import SESSIONS, Json, sample_body, step_body, train_body, whole
-from tests.tiny_model import make_tiny_model
 
 ROUND = (
     ("forward-backward", train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")),
@@ -96,11 +93,8 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="celerity-load-") as name:
-        folder = Path(name)
-        make_tiny_model(folder / "models" / "tiny")
-        with running_stack(folder / "data", folder / "models", SETTINGS) as stack:
-            tally = asyncio.run(load(stack.url, options.clients, options.seconds))
+    with tiny_stack(SETTINGS) as stack:
+        tally = asyncio.run(load(stack.url, options.clients, options.seconds))
     print(f"{options.clients} clients for {options.seconds:.0f} s on one worker")
     print(tally)
     return 0 if tally.is_clean else 1

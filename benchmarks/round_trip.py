@@ -6,9 +6,7 @@ operation at a time over one connection: what is measured is the way there and b
 
 import argparse
 import http.client
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,9 +14,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from benchmarks.report import quantile, write_report
-from stack.running import running_stack
+from benchmarks.tiny_stack import tiny_stack
 from tests.stories.client import SESSIONS, Json, sample_body, step_body, train_body, whole
-from tests.tiny_model import make_tiny_model
 
 ROUND = (
     ("forward-backward", train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")),
@@ -94,11 +91,8 @@ def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks.round_trip", description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="celerity-trip-") as name:
-        folder = Path(name)
-        make_tiny_model(folder / "models" / "tiny")
-        with running_stack(folder / "data", folder / "models", SETTINGS) as stack:
-            result = summary(measure(stack.url, options.rounds))
+    with tiny_stack(SETTINGS) as stack:
+        result = summary(measure(stack.url, options.rounds))
     for kind, row in result.items():
         print(
             f"{kind:17} accepted {row['accepted_median']:5.1f} ms; result read, median {row['median']:5.1f} ms, "

@@ -3,17 +3,14 @@
 Milliseconds from the call to its result, one call at a time, so what is measured is the way there and back.
 """
 
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from together.post_training import ModelResourcesClient
 
-from stack.running import running_stack
-from tests.tiny_model import make_tiny_model
+from benchmarks.tiny_stack import tiny_stack
 
 ROUNDS = 100
 SETTINGS = {"CELERITY_DEVICE": "cpu", "CELERITY_TORCH_THREADS": "1"}
@@ -28,28 +25,23 @@ def milliseconds(call: Callable[[], Any]) -> float:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="celerity-sdk-") as name:
-        folder = Path(name)
-        make_tiny_model(folder / "models" / "tiny")
-        with (
-            running_stack(folder / "data", folder / "models", SETTINGS) as stack,
-            ModelResourcesClient.create(
-                base_url=f"{stack.url}/together", api_key="any", base_model="tiny"
-            ) as resources,
-            resources.create_session() as session,
-        ):
-            calls: dict[str, Callable[[], Any]] = {
-                "forward_backward": lambda: session.trainer.forward_backward(
-                    samples=[SAMPLE], loss={"type": "LOSS_TYPE_CROSS_ENTROPY"}
-                ),
-                "optim_step": session.trainer.optim_step,
-                "weights_sync": session.trainer.weights_sync,
-                "sample": lambda: session.generator.sample(PROMPT, 1, {"max_tokens": 1}),
-            }
-            taken: dict[str, list[float]] = {name: [] for name in calls}
-            for _ in range(ROUNDS):
-                for name, call in calls.items():
-                    taken[name].append(milliseconds(call))
+    with (
+        tiny_stack(SETTINGS) as stack,
+        ModelResourcesClient.create(base_url=f"{stack.url}/together", api_key="any", base_model="tiny") as resources,
+        resources.create_session() as session,
+    ):
+        calls: dict[str, Callable[[], Any]] = {
+            "forward_backward": lambda: session.trainer.forward_backward(
+                samples=[SAMPLE], loss={"type": "LOSS_TYPE_CROSS_ENTROPY"}
+            ),
+            "optim_step": session.trainer.optim_step,
+            "weights_sync": session.trainer.weights_sync,
+            "sample": lambda: session.generator.sample(PROMPT, 1, {"max_tokens": 1}),
+        }
+        taken: dict[str, list[float]] = {name: [] for name in calls}
+        for _ in range(ROUNDS):
+            for name, call in calls.items():
+                taken[name].append(milliseconds(call))
     for name, times in taken.items():
         print(f"{name:18} median {median(times):6.1f} ms, p90 {sorted(times)[len(times) * 9 // 10]:6.1f} ms")
 

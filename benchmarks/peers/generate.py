@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from transformers import AutoModelForCausalLM
 
-from benchmarks.workloads import Sampling, Training
+from benchmarks.workloads import Sampling
 
 PAD = 0
 
@@ -43,9 +43,6 @@ class Generate:
             torch.log_softmax(logits_BV.float(), -1).gather(1, new_BN[:, step, None])
         assert new_BN.shape == (workload.sequences, longest), new_BN.shape
         return workload.tokens
-
-    def train(self, workload: Training) -> float:
-        raise NotImplementedError("generate only samples")
 
 
 def load(model: Path, dtype: str, device: str, threads: int) -> Generate:

@@ -20,7 +20,6 @@ from benchmarks.workloads import (
     RATIO_LOW,
     TARGETS,
     Sample,
-    Sampling,
     Training,
 )
 
@@ -40,9 +39,6 @@ class Peft:
         self._itemsize = getattr(torch, dtype).itemsize
         weights = [weight for weight in self._model.parameters() if weight.requires_grad]
         self._optimizer = torch.optim.AdamW(weights, lr=LEARNING_RATE)
-
-    def sample(self, workload: Sampling) -> int:
-        raise NotImplementedError("this peer only trains")
 
     def train(self, workload: Training) -> float:
         assert workload.sessions == [0], "a model has one adapter"

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from vllm import LLM, SamplingParams
 
-from benchmarks.workloads import Sampling, Training
+from benchmarks.workloads import Sampling
 
 CONTEXT = 2048
 
@@ -37,9 +37,6 @@ class Vllm:
         ]
         answers = self._llm.generate(prompts, params, use_tqdm=False)
         return sum(len(output.token_ids) for answer in answers for output in answer.outputs)
-
-    def train(self, workload: Training) -> float:
-        raise NotImplementedError("vLLM only samples")
 
 
 def load(model: Path, dtype: str, device: str, threads: int) -> Vllm:  # noqa: ARG001 - its threads come from OMP

@@ -32,10 +32,9 @@ class FrozenLinear(nn.Module):
         return y
 
     def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
-        """W x + b + plus, rounded once, outside of autograd."""
+        """W x + b + plus, outside of autograd; where W is packed, rounded once."""
         if not self.is_packed:
-            y_MO = linear(x_MI, self._weight, self._bias_O)
-            return y_MO if plus_MO is None else y_MO + plus_MO
+            return _plain(x_MI, self._weight, self._bias_O, plus_MO)
         if len(x_MI) == 1:
             twice = None if plus_MO is None else torch.cat([plus_MO, plus_MO])
             return self.product(torch.cat([x_MI, x_MI]), twice)[:1]
@@ -52,11 +51,10 @@ class FrozenLinear(nn.Module):
 
 
 def product(x_MI: Tensor, weight_OI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
-    """x W^T + plus of plain matrices in any layout, rounded once, outside of autograd."""
+    """x W^T + plus of plain matrices in any layout, outside of autograd; where oneDNN serves them, rounded once."""
     if x_MI.device.type == "cpu" and is_fast(x_MI.dtype):
         return _onednn(x_MI, weight_OI, None, plus_MO)
-    y_MO = linear(x_MI, weight_OI)
-    return y_MO if plus_MO is None else y_MO + plus_MO
+    return _plain(x_MI, weight_OI, None, plus_MO)
 
 
 def is_fast(dtype: torch.dtype) -> bool:
@@ -76,6 +74,11 @@ class _FrozenProduct(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         grad = grads[0]
         return ctx.layer.backward_product(grad.flatten(0, -2)).view(*grad.shape[:-1], ctx.layer.inputs), None
+
+
+def _plain(x_MI: Tensor, weight_OI: Tensor, bias_O: Tensor | None, plus_MO: Tensor | None) -> Tensor:
+    y_MO = linear(x_MI, weight_OI, bias_O)
+    return y_MO if plus_MO is None else y_MO + plus_MO
 
 
 def _onednn(x_MI: Tensor, weight: Tensor, bias_O: Tensor | None, plus_MO: Tensor | None) -> Tensor:

@@ -31,8 +31,9 @@ class _TargetLogprobs(torch.autograd.Function):
         logprobs_N = hidden_ND.new_empty(len(targets_N), dtype=torch.float32)
         entropies_N = torch.empty_like(logprobs_N)
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
-        weight_VD = head.dense()
-        for part in _chunks(len(targets_N), head.outputs):
+        # Unpacked once for all chunks, and not at all where nothing is differentiated.
+        weight_VD = head.dense() if slopes_ND is not None else None
+        for part in chunks(len(targets_N), head.outputs):
             logits_CV = head.product(hidden_ND[part]).float()
             probabilities_CV = softmax(logits_CV, dim=-1)
             # The likeliest token's probability is never small, so that its log is exact.
@@ -41,7 +42,7 @@ class _TargetLogprobs(torch.autograd.Function):
             logprobs_N[part] = (logits_CV.gather(1, targets_N[part, None]) - totals_C1)[:, 0]
             means_C11 = torch.bmm(probabilities_CV[:, None], logits_CV[:, :, None])
             entropies_N[part] = totals_C1[:, 0] - means_C11[:, 0, 0]
-            if slopes_ND is not None:
+            if slopes_ND is not None and weight_VD is not None:
                 # d logprob / d logits = onehot(target) - softmax(logits)
                 expected_CD = product(probabilities_CV.to(hidden_ND.dtype), weight_VD.T)
                 slopes_ND[part] = weight_VD[targets_N[part]] - expected_CD
@@ -55,6 +56,7 @@ class _TargetLogprobs(torch.autograd.Function):
         return (slopes_ND * grads[0][:, None]).to(slopes_ND.dtype), None, None
 
 
-def _chunks(count: int, vocabulary: int) -> list[slice]:
+def chunks(count: int, vocabulary: int) -> list[slice]:
+    """`count` rows in parts whose logits may be held at once."""
     size = max(1, CHUNK_ELEMENTS // vocabulary)
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

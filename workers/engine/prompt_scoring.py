@@ -12,11 +12,9 @@ from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.forward_pass import ForwardPass
+from workers.engine.logprob_head import chunks
 from workers.engine.lora import Route
 from workers.engine.published import Published
-
-# Logits held at once, in elements.
-CHUNK_ELEMENTS = 1 << 24
 
 
 class PromptScoring:
@@ -59,10 +57,9 @@ class PromptScoring:
         length, positions_T = len(tokens_T), torch.arange(len(tokens_T), device=tokens_T.device)
         attention, route = SegmentAttention.whole([length]), Route(self._adapter, slice(0, length))
         hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, [route]))
-        rows = max(1, CHUNK_ELEMENTS // self._base.vocab_size)
+        # A token is predicted by the one before it.
         parts = [
-            self._score_rows(hidden_TD[start : start + rows], tokens_T[start + 1 : start + 1 + rows])
-            for start in range(0, len(tokens_T) - 1, rows)
+            self._score_rows(hidden_TD[part], tokens_T[1:][part]) for part in chunks(length - 1, self._base.vocab_size)
         ]
         logprobs, top_tokens, top_logprobs = (
             np.concatenate([empty, *(part[place].flatten().cpu().numpy() for part in parts)]).astype(empty.dtype)
@@ -71,6 +68,6 @@ class PromptScoring:
         return ScoredPrompt(logprobs=logprobs, top=self._top, top_tokens=top_tokens, top_logprobs=top_logprobs)
 
     def _score_rows(self, hidden_CD: Tensor, next_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        logprobs_CV = self._base.logits(hidden_CD[: len(next_C)]).float().log_softmax(-1)
+        logprobs_CV = self._base.logits(hidden_CD).float().log_softmax(-1)
         values_CK, tokens_CK = logprobs_CV.topk(min(self._top, self._base.vocab_size))
         return logprobs_CV.gather(1, next_C[:, None])[:, 0], tokens_CK, values_CK
