@@ -3,15 +3,20 @@
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from redis import Redis
+from redis.exceptions import ConnectionError as RedisAway
 from redis.exceptions import ResponseError
 
 from contract.model import ModelCard
+from contract.operation import OperationKind, OperationStatus
 from contract.session import LoraConfig, SessionSpec
 from settings import Settings
 from store import keys
+from tests.engine.asking import sample_request
+from tests.workers.conftest import Begin
 from workers import process
 from workers.celery_app import app
 from workers.runtime import Runtime
@@ -54,3 +59,24 @@ def test_an_operation_that_may_have_killed_its_workers_is_begun_when_nothing_els
             assert redis.hget(keys.operation(creation), "state") == b"READY"
         task.join()
         assert redis.hmget(keys.operation(creation), "state", "attempts") == [b"RUNNING", b"3"]
+
+
+@pytest.mark.parametrize("call", ["claim", "finish"])
+def test_an_operation_ends_once_though_redis_is_away_when_it_begins_or_ends(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    shift, pauses = begin(), list[float]()
+    session = shift.session()
+    answer = getattr(shift.store.claims, call)
+
+    def away_at_first(*args: Any, **kwargs: Any) -> Any:
+        if len(pauses) < 2:
+            raise RedisAway
+        return answer(*args, **kwargs)
+
+    monkeypatch.setattr(shift.store.claims, call, away_at_first)
+    monkeypatch.setattr("workers.patience.time.sleep", pauses.append)
+    sampled = shift.run(session, OperationKind.SAMPLE, sample_request([[1, 2]], max_tokens=2))
+    assert sampled.status is OperationStatus.COMPLETED
+    assert len(pauses) == 2
+    assert shift.worker.stranded.here == set(), "it has left"
