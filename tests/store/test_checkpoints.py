@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from obstore.store import MemoryStore
 
 from contract.api_key import ANONYMOUS
 from contract.checkpoint import Checkpoint, CheckpointKind, CheckpointRequest, NewFile, Part
@@ -12,6 +13,7 @@ from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import Session
 from store.claims import Claim
 from store.errors import CheckpointGoneError, NotFoundError
+from store.objects import Objects
 from store.snapshots import Kept
 from store.store import Store
 from tests.store.conftest import SPEC, WORKER, Bench
@@ -170,6 +172,14 @@ def test_a_disk_with_too_little_room_refuses_before_anything_is_written(bench: B
         checkpoints.write(claim, "x/", TRAINING, 0, {Part.STATE: [NewFile.of("state", b"weights and moments")]})
     assert refused.value.error.code is ErrorCode.RESOURCE_EXHAUSTED
     assert objects(bench) == []
+
+
+def test_what_lies_elsewhere_asks_for_no_room_on_this_disk(bench: Bench) -> None:
+    claim = asked(bench, bench.running_session())
+    settings = msgspec.structs.replace(bench.settings, disk_floor_bytes=1 << 60)
+    elsewhere = Store(bench.redis, Objects(MemoryStore()), bench.outbox, settings)  # type: ignore[arg-type]
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    assert elsewhere.checkpoints.write(claim, "x/", TRAINING, 0, parts).size == 19
 
 
 def test_deleting_it_deletes_its_objects(bench: Bench) -> None:
