@@ -215,3 +215,11 @@ def test_a_worker_has_room_for_what_fits_beside_the_sessions_that_are_being_crea
     bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + alone - size - 1, resident_bytes=size))
     with pytest.raises(NoRoomError):
         create(bench, spec)
+
+
+def test_what_another_worker_is_yet_to_create_takes_no_room_here(bench: Bench) -> None:
+    wide = msgspec.structs.replace(SPEC, base_model=msgspec.structs.replace(CARD, adapter_width=1000))
+    room = announcement().reserved_bytes + needed(wide.adapter_bytes)
+    for worker_id in (WORKER, "worker-2"):
+        bench.store.workers.beat(worker_id, announcement(free_bytes=room))
+        assert create(bench, wide, worker_id) == worker_id
