@@ -162,16 +162,24 @@ def test_what_fails_while_it_is_made_leaves_no_file(bench: Bench) -> None:
     assert objects(bench) == []
 
 
-def test_a_disk_with_too_little_room_refuses_before_anything_is_written(bench: Bench) -> None:
-    session = bench.running_session()
-    claim = asked(bench, session)
-    free = bench.objects.free_bytes()
-    assert free is not None
-    checkpoints = with_settings(bench, disk_floor_bytes=2 * free).checkpoints
-    with pytest.raises(OperationFailedError, match=rf"19 bytes.*{2 * free} are kept free") as refused:
-        checkpoints.write(claim, "x/", TRAINING, 0, {Part.STATE: [NewFile.of("state", b"weights and moments")]})
+def test_a_disk_with_too_little_room_refuses_before_anything_is_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint has 19 bytes: it leaves what is to be kept free, or one byte less than that."""
+    claim, parts = asked(bench, bench.running_session()), {"state": b"weights and moments"}
+    monkeypatch.setattr(bench.objects, "free_bytes", lambda: 1000)
+
+    def write(floor: int) -> Checkpoint:
+        files = [NewFile.of(name, data) for name, data in parts.items()]
+        return with_settings(bench, disk_floor_bytes=floor).checkpoints.write(
+            claim, "checkpoints/x/", TRAINING, 0, {Part.STATE: files}
+        )
+
+    with pytest.raises(OperationFailedError, match=r"19 bytes.*1000 free, of which 982 are kept free") as refused:
+        write(floor=982)
     assert refused.value.error.code is ErrorCode.RESOURCE_EXHAUSTED
     assert objects(bench) == []
+    assert write(floor=981).size == 19
 
 
 def test_what_lies_elsewhere_asks_for_no_room_on_this_disk(bench: Bench) -> None:
