@@ -16,7 +16,7 @@ from store.errors import CheckpointGoneError, NotFoundError
 from store.objects import Objects
 from store.snapshots import Kept
 from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 TRAINING, INFERENCE = CheckpointKind.TRAINING, CheckpointKind.INFERENCE
 KIND_OF = {TRAINING: OperationKind.TRAINING_CHECKPOINT, INFERENCE: OperationKind.INFERENCE_CHECKPOINT}
@@ -55,11 +55,6 @@ def end(bench: Bench, session: Session) -> None:
     bench.outbox.take()
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
-
-
-def with_settings(bench: Bench, **changes: float) -> Store:
-    settings = msgspec.structs.replace(bench.settings, **changes)
-    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", CheckpointKind)
@@ -160,6 +155,13 @@ def test_what_fails_while_it_is_made_leaves_no_file(bench: Bench) -> None:
     with pytest.raises(RuntimeError):
         bench.store.checkpoints.write(claim, folder, TRAINING, 3, {Part.STATE: [NewFile("state", 9, chunks())]})
     assert objects(bench) == []
+
+
+def test_a_file_of_another_size_than_was_said_is_no_checkpoint(bench: Bench) -> None:
+    claim = asked(bench, bench.running_session())
+    folder = bench.store.checkpoints.begin(claim)
+    with pytest.raises(AssertionError, match="not as large as it was said to be"):
+        bench.store.checkpoints.write(claim, folder, TRAINING, 3, {Part.STATE: [NewFile("state", 9, [b"weig"])]})
 
 
 def test_a_disk_with_too_little_room_refuses_before_anything_is_written(
