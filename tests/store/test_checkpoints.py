@@ -131,6 +131,19 @@ def test_a_lost_attempt_leaves_nothing_and_the_next_one_counts(bench: Bench) -> 
     assert bench.redis.exists("celerity:saves") == 0
 
 
+def test_what_a_lost_attempt_writes_after_it_was_collected_goes_too(bench: Bench) -> None:
+    session = bench.running_session()
+    late = asked(bench, session)
+    folder = bench.store.checkpoints.begin(late)
+    bench.store.sessions.move(session.id, WORKER, "worker-2")
+    bench.store.janitor.sweep()
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    checkpoint = bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+    assert not bench.store.claims.finish(late, checkpoint)
+    bench.store.janitor.sweep()
+    assert objects(bench) == []
+
+
 def test_an_attempt_whose_worker_died_half_way_is_collected(bench: Bench) -> None:
     session = bench.running_session()
     claim = asked(bench, session)
