@@ -117,6 +117,7 @@ def test_anothers_checkpoint_is_not_there(alice: Api, bob: Api) -> None:
         assert checkpoint_id not in answer.text
     refused = bob.create(checkpoint_id=checkpoint_id)
     assert (refused.status_code, refused.json["errors"][0]["field"]) == (400, "checkpoint_id")
+    assert alice.create(checkpoint_id=checkpoint_id).json["checkpoint_id"] == checkpoint_id
     assert alice.client.get(path).status_code == 200
 
 
