@@ -2,6 +2,7 @@
 
 import http.client
 import os
+import runpy
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from redis import Redis
 
 from contract.operation import OperationStatus
+from settings import Settings
 from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS
@@ -114,6 +116,10 @@ def test_when_it_is_asked_to_end_it_answers_what_it_holds_and_takes_nothing_new(
         status, answer = held.result()
     assert (status, answer["status"]) == (200, "TRAINING_OPERATION_STATUS_FAILED")
     assert server.wait(40) == 0
+
+
+def test_it_waits_longer_at_its_end_than_a_request_may_be_held() -> None:
+    assert runpy.run_path(str(ROOT / "app" / "gunicorn.conf.py"))["graceful_timeout"] > Settings().max_wait
 
 
 def answers(port: int) -> bool:
