@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import obstore
+from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.exceptions import NotFoundError
 from obstore.store import LocalStore, ObjectStore, from_url
 
@@ -61,7 +62,19 @@ class Objects:
 
 
 def open_objects(url: str, data_dir: Path) -> Objects:
-    """The store at `url` (s3://bucket/prefix, file:///path, ...); without one, a folder of `data_dir`."""
+    """The store at `url` (s3://bucket/prefix, file:///path, ...); without one, a folder of `data_dir`.
+
+    Raises ValueError for what is no such URL, or a folder that is not there.
+    """
     if url:
-        return Objects(from_url(url))
+        return Objects(_opened(url))
     return Objects(LocalStore(str((data_dir / "objects").absolute()), mkdir=True))
+
+
+def _opened(url: str) -> ObjectStore:
+    try:
+        return from_url(url)
+    except (ObjectStoreError, ValueError) as error:
+        # What follows the first line is for those who write obstore.
+        reason = str(error).partition("\n")[0]
+        raise ValueError(f"CELERITY_OBJECTS_URL cannot be opened: {reason}") from error

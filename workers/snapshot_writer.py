@@ -1,8 +1,9 @@
 """Snapshots for recovery: copied between two operations, written in the background."""
 
+import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from settings import Settings
 from store.claims import Claim
@@ -10,6 +11,8 @@ from store.store import Store
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
 from workers.patience import persist
+
+log = logging.getLogger(__name__)
 
 
 class SnapshotWriter:
@@ -49,4 +52,10 @@ class SnapshotWriter:
             data = state.to_bytes()
             persist(lambda: self._store.snapshots.save(claim, self._worker_id, data), "writing a snapshot")
 
-        self._pool.submit(write)
+        self._pool.submit(write).add_done_callback(_log_failure)
+
+
+def _log_failure(written: Future[None]) -> None:
+    """What the last snapshot does not cover stays to be replayed until a later one does."""
+    if error := written.exception():
+        log.error("a snapshot could not be written", exc_info=error)

@@ -1,8 +1,9 @@
 """Checkpoints over HTTP: saved by operations, listed, downloaded by signed links, deleted, and gone on from."""
 
 import time
+from contextlib import closing
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 from uuid import uuid4
 
 import msgspec
@@ -12,7 +13,7 @@ from app import create_app
 from contract.api_key import ANONYMOUS
 from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from settings import Settings
-from store.store import Store
+from store.store import Store, open_store
 from tests.http.conftest import SESSIONS, WORKER, Api
 
 CHECKPOINTS = "/v1/rl/checkpoints"
@@ -138,6 +139,21 @@ def test_links_begin_as_the_setting_says(api: Api, session: str, settings: Setti
     behind = create_app(msgspec.structs.replace(settings, public_url="https://rl.example/"), store).test_client()
     answer: Any = behind.get(f"{CHECKPOINTS}/{checkpoint_id}/download?variant=CHECKPOINT_VARIANT_MERGED")
     assert answer.json["data"][0]["url"].startswith("https://rl.example/files/")
+
+
+def test_files_that_lie_elsewhere_are_had_from_there(
+    api: Api, session: str, settings: Settings, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint_id = save(api, session, INFERENCE)
+    for name, value in (("REGION", "eu-central-1"), ("ACCESS_KEY_ID", "id"), ("SECRET_ACCESS_KEY", "secret")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    remote = msgspec.structs.replace(settings, objects_url="s3://bucket/run", link_seconds=77)
+    with closing(open_store(remote)) as elsewhere:
+        client: Any = create_app(remote, elsewhere).test_client()
+        (file,) = client.get(f"{CHECKPOINTS}/{checkpoint_id}/download?variant=CHECKPOINT_VARIANT_MERGED").json["data"]
+    url, folder = urlsplit(file["url"]), store.checkpoints.get(checkpoint_id, ANONYMOUS).folder
+    assert url.path == f"/bucket/run/{folder}merged/model.safetensors"
+    assert parse_qs(url.query)["X-Amz-Expires"] == ["77"]
 
 
 @pytest.mark.parametrize("change", ["token", "name", "signature"])

@@ -2,17 +2,23 @@
 
 import http.client
 import os
+import runpy
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from socket import socket
 
 import orjson
 import pytest
+from redis import Redis
 
+from contract.operation import OperationStatus
+from settings import Settings
+from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS
 
@@ -27,15 +33,19 @@ def free_port() -> int:
 
 
 @pytest.fixture
-def port(redis_url: str, store: Store, tmp_path: Path) -> Iterator[int]:  # noqa: ARG001 - the store holds the worker
+def port() -> int:
+    return free_port()
+
+
+@pytest.fixture
+def server(redis_url: str, store: Store, tmp_path: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ARG001 - the store holds the worker
     """gunicorn as it is shipped, with one process and a small body limit."""
-    port = free_port()
     settings = {"CELERITY_REDIS_URL": redis_url, "CELERITY_MAX_BODY_BYTES": str(LIMIT), "DATA_DIR": str(tmp_path)}
     command = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "-w", "1", "app.wsgi:application"]
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings, "PORT": str(port)})
     try:
         wait_until_alive(port)
-        yield port
+        yield server
     finally:
         server.send_signal(signal.SIGTERM)
         server.wait(40)
@@ -51,13 +61,15 @@ def wait_until_alive(port: int) -> None:
     raise TimeoutError("gunicorn did not come up")
 
 
-def request(port: int, method: str, path: str, body: object = None, chunked: bool = False) -> tuple[int, dict]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+def request(
+    port: int, method: str, path: str, body: object = None, chunked: bool = False, timeout: float = 10, **headers: str
+) -> tuple[int, dict]:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
     connection.request(
         method,
         path,
         body=body,  # type: ignore[arg-type]  # an iterable of bytes when chunked
-        headers={"Content-Type": "application/json"},
+        headers={"Content-Type": "application/json", **headers},
         encode_chunked=chunked,
     )
     response = connection.getresponse()
@@ -66,6 +78,7 @@ def request(port: int, method: str, path: str, body: object = None, chunked: boo
     return answer
 
 
+@pytest.mark.usefixtures("server")
 def test_bodies_of_known_and_unknown_length(port: int) -> None:
     body = orjson.dumps({"base_model": "org/tiny"})
     assert request(port, "POST", SESSIONS, body)[0] == 200
@@ -75,6 +88,7 @@ def test_bodies_of_known_and_unknown_length(port: int) -> None:
     assert request(port, "POST", SESSIONS, iter([padded]), chunked=True)[0] == 200
 
 
+@pytest.mark.usefixtures("server")
 @pytest.mark.parametrize("excess", [1, 2, 20_000_000])
 def test_a_body_over_the_limit_is_a_413_however_it_is_sent(port: int, excess: int) -> None:
     large = b" " * (LIMIT + excess)
@@ -84,3 +98,39 @@ def test_a_body_over_the_limit_is_a_413_however_it_is_sent(port: int, excess: in
     ):
         assert (status, str(LIMIT) in error["message"]) == (413, True)
     assert request(port, "GET", SESSIONS)[0] == 200
+
+
+def test_when_it_is_asked_to_end_it_answers_what_it_holds_and_takes_nothing_new(
+    server: subprocess.Popen[bytes], port: int, store: Store, redis_url: str
+) -> None:
+    session_id = request(port, "POST", SESSIONS, orjson.dumps({"base_model": "org/tiny"}))[1]["session_id"]
+    path = f"{SESSIONS}/{session_id}"
+    operation_id = request(port, "POST", f"{path}:optim-step", b"{}")[1]["operation_id"]
+    with ThreadPoolExecutor() as pool, Redis.from_url(redis_url) as redis:
+        held = pool.submit(request, port, "GET", f"{path}/operations/optim-step/{operation_id}", Prefer="wait=9")
+        eventually(lambda: redis.pubsub_numsub(keys.ENDED_CHANNEL)[0][1] == 1, "it waits for the operation's end")
+        server.send_signal(signal.SIGTERM)
+        eventually(lambda: not answers(port), "it takes nothing new")
+        assert not held.done()
+        assert store.operations.cancel(session_id, operation_id).status is OperationStatus.FAILED
+        status, answer = held.result()
+    assert (status, answer["status"]) == (200, "TRAINING_OPERATION_STATUS_FAILED")
+    assert server.wait(40) == 0
+
+
+def test_it_waits_longer_at_its_end_than_a_request_may_be_held() -> None:
+    assert runpy.run_path(str(ROOT / "app" / "gunicorn.conf.py"))["graceful_timeout"] > Settings().max_wait
+
+
+def answers(port: int) -> bool:
+    try:
+        return request(port, "GET", "/healthz", timeout=0.5)[0] == 200
+    except OSError:
+        return False
+
+
+def eventually(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)

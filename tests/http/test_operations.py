@@ -13,7 +13,7 @@ from contract.sample import SampleResult, Sequence, StopReason
 from schemas.examples import FORWARD_BACKWARD
 from settings import Settings
 from store.dispatch import Dispatcher, Released
-from tests.http.conftest import Api
+from tests.http.conftest import WORKER, Api
 from tests.schemas.bodies import cross_entropy, sample
 
 PENDING = "TRAINING_OPERATION_STATUS_PENDING"
@@ -171,7 +171,13 @@ def test_a_pending_operation_says_how_many_come_before_it(api: Api) -> None:
     ids = [api.sample(session) for _ in range(2)]
     path = f"{session}/operations/sample"
     headers = {"Prefer": "wait=0"}
-    assert [api.client.get(f"{path}/{one}", headers=headers).json["queue_position"] for one in ids] == [0, 1]
+
+    def positions() -> list[int | None]:
+        return [api.client.get(f"{path}/{one}", headers=headers).json.get("queue_position") for one in ids]
+
+    assert positions() == [0, 1]
+    assert api.store.claims.claim(ids[0], WORKER, "fence") is not None
+    assert positions() == [None, 1], "one that has begun waits no more"
 
 
 def test_what_ends_before_the_acceptance_is_answered_was_accepted_all_the_same(

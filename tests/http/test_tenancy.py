@@ -1,5 +1,6 @@
 """Two tenants: what one key made is not there for another, and each has its own limits."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -19,6 +20,19 @@ BODIES = {
     "operations.forward_backward": examples.FORWARD_BACKWARD,
     "operations.optim_step": examples.OPTIM_STEP,
     "log.log_value": examples.LOGGED,
+}
+DOOR = "/together/v1/rl"
+TOKENS: dict[str, Any] = {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}
+FLOATS = {"data": [1.0, 1.0], "dtype": "float32"}
+GRADIENT = {"data": [1.0, 1.0], "dtype": "D_TYPE_FLOAT32"}
+INPUTS = {"target_tokens": {"data": [2, 3], "dtype": "int64"}, "weights": FLOATS}
+TRAINED = {"model_input": TOKENS, "loss_fn_inputs": INPUTS}
+SECOND_BODIES: dict[str, Any] = {
+    "together_model_resources.extend_model_resources_expiry": {"seconds": 60},
+    "together_operations.forward_backward": {"samples": [TRAINED], "loss": {"type": "LOSS_TYPE_CROSS_ENTROPY"}},
+    "together_operations.custom_forward_backward": {"samples": [TRAINED], "gradients": [GRADIENT]},
+    "together_operations.weights_sync": {"weight_sync_type": "WEIGHT_SYNC_TYPE_SYNCHRONOUS"},
+    "together_operations.sample": {"model_inputs": [TOKENS]},
 }
 
 
@@ -60,6 +74,30 @@ def test_every_path_below_anothers_session_is_a_404(app: Flask, alice: Api, bob:
     assert operation["status"] == "TRAINING_OPERATION_STATUS_PENDING"
 
 
+def test_every_path_of_the_second_door_below_anothers_things_is_a_404(app: Flask, alice: Api, bob: Api) -> None:
+    made = alice.client.post(f"{DOOR}/model-resources", json={"base_model": "org/tiny"})
+    ids = {"model_resources_id": made.json["id"], "operation_id": "1", "payload_id": "1"}
+    created = alice.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
+    ids["session_id"] = created.json["id"]
+    asked = []
+    for rule in app.url_map.iter_rules():
+        if not rule.rule.startswith(f"{DOOR}/") or not rule.arguments & {"session_id", "model_resources_id"}:
+            continue
+        path = re.sub("<id:(.*?)>", lambda name: ids[name[1]], rule.rule)
+        (method,) = set(rule.methods or ()) - {"HEAD", "OPTIONS"}
+        body = SECOND_BODIES.get(rule.endpoint, {}) if method != "GET" else None
+        answer = bob.client.open(path, method=method, json=body)
+        words = ("no such training session", "no such model resources")
+        assert (answer.status_code, answer.json["message"] in words) == (404, True), (path, answer.json)
+        asked.append(rule.endpoint)
+    assert len(asked) == 22
+    refused = bob.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
+    assert (refused.status_code, refused.json["errors"][0]["field"]) == (400, "model_resources_id")
+    for kind, name in (("model-resources", "model_resources_id"), ("training-sessions", "session_id")):
+        assert bob.client.get(f"{DOOR}/{kind}").json["data"] == []
+        assert [each["id"] for each in alice.client.get(f"{DOOR}/{kind}").json["data"]] == [ids[name]]
+
+
 def test_anothers_checkpoint_is_not_there(alice: Api, bob: Api) -> None:
     session = alice.session()
     alice.begin(session)
@@ -79,6 +117,7 @@ def test_anothers_checkpoint_is_not_there(alice: Api, bob: Api) -> None:
         assert checkpoint_id not in answer.text
     refused = bob.create(checkpoint_id=checkpoint_id)
     assert (refused.status_code, refused.json["errors"][0]["field"]) == (400, "checkpoint_id")
+    assert alice.create(checkpoint_id=checkpoint_id).json["checkpoint_id"] == checkpoint_id
     assert alice.client.get(path).status_code == 200
 
 

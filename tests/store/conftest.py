@@ -73,6 +73,10 @@ class Bench:
         self.run(self.outbox.take()[0])
         return self.store.sessions.get(session.id)
 
+    def pass_time(self, operation_id: str) -> None:
+        """The operation, if it waits for a worker, has waited since long ago."""
+        self.redis.zadd("celerity:due", {operation_id: 1.0}, xx=True)
+
     def claim(self, operation_id: str, worker_id: str = WORKER):  # type: ignore[no-untyped-def]
         return self.store.claims.claim(operation_id, worker_id, str(uuid4()))
 

@@ -49,6 +49,13 @@ def test_without_keys_everyone_is_one_owner_and_the_first_key_ends_that(bench: B
     assert (admit(key, ()), admit("", ()), admit(key + "x", ())) == (made.id, None, None)
 
 
+def test_the_whole_digest_counts_and_not_only_what_the_id_shows_of_it(bench: Bench) -> None:
+    made, key = bench.store.api_keys.create("alice", NO_LIMITS)
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    bench.redis.hset(keys.api_key(made.id), "digest", digest[:16] + digest[16:][::-1])
+    assert bench.store.api_keys.admit(key, ()) is None
+
+
 def test_a_revoked_key_is_refused_and_the_last_one_opens_nothing(bench: Bench) -> None:
     made, key = bench.store.api_keys.create("alice", NO_LIMITS)
     revoked = bench.store.api_keys.revoke(made.id)

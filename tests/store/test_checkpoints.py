@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+from obstore.store import MemoryStore
 
 from contract.api_key import ANONYMOUS
 from contract.checkpoint import Checkpoint, CheckpointKind, CheckpointRequest, NewFile, Part
@@ -12,9 +13,10 @@ from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import Session
 from store.claims import Claim
 from store.errors import CheckpointGoneError, NotFoundError
+from store.objects import Objects
 from store.snapshots import Kept
 from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 TRAINING, INFERENCE = CheckpointKind.TRAINING, CheckpointKind.INFERENCE
 KIND_OF = {TRAINING: OperationKind.TRAINING_CHECKPOINT, INFERENCE: OperationKind.INFERENCE_CHECKPOINT}
@@ -53,11 +55,6 @@ def end(bench: Bench, session: Session) -> None:
     bench.outbox.take()
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
-
-
-def with_settings(bench: Bench, **changes: float) -> Store:
-    settings = msgspec.structs.replace(bench.settings, **changes)
-    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", CheckpointKind)
@@ -134,6 +131,19 @@ def test_a_lost_attempt_leaves_nothing_and_the_next_one_counts(bench: Bench) -> 
     assert bench.redis.exists("celerity:saves") == 0
 
 
+def test_what_a_lost_attempt_writes_after_it_was_collected_goes_too(bench: Bench) -> None:
+    session = bench.running_session()
+    late = asked(bench, session)
+    folder = bench.store.checkpoints.begin(late)
+    bench.store.sessions.move(session.id, WORKER, "worker-2")
+    bench.store.janitor.sweep()
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    checkpoint = bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+    assert not bench.store.claims.finish(late, checkpoint)
+    bench.store.janitor.sweep()
+    assert objects(bench) == []
+
+
 def test_an_attempt_whose_worker_died_half_way_is_collected(bench: Bench) -> None:
     session = bench.running_session()
     claim = asked(bench, session)
@@ -160,16 +170,39 @@ def test_what_fails_while_it_is_made_leaves_no_file(bench: Bench) -> None:
     assert objects(bench) == []
 
 
-def test_a_disk_with_too_little_room_refuses_before_anything_is_written(bench: Bench) -> None:
-    session = bench.running_session()
-    claim = asked(bench, session)
-    free = bench.objects.free_bytes()
-    assert free is not None
-    checkpoints = with_settings(bench, disk_floor_bytes=2 * free).checkpoints
-    with pytest.raises(OperationFailedError, match=rf"19 bytes.*{2 * free} are kept free") as refused:
-        checkpoints.write(claim, "x/", TRAINING, 0, {Part.STATE: [NewFile.of("state", b"weights and moments")]})
+def test_a_file_of_another_size_than_was_said_is_no_checkpoint(bench: Bench) -> None:
+    claim = asked(bench, bench.running_session())
+    folder = bench.store.checkpoints.begin(claim)
+    with pytest.raises(AssertionError, match="not as large as it was said to be"):
+        bench.store.checkpoints.write(claim, folder, TRAINING, 3, {Part.STATE: [NewFile("state", 9, [b"weig"])]})
+
+
+def test_a_disk_with_too_little_room_refuses_before_anything_is_written(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The checkpoint has 19 bytes: it leaves what is to be kept free, or one byte less than that."""
+    claim, parts = asked(bench, bench.running_session()), {"state": b"weights and moments"}
+    monkeypatch.setattr(bench.objects, "free_bytes", lambda: 1000)
+
+    def write(floor: int) -> Checkpoint:
+        files = [NewFile.of(name, data) for name, data in parts.items()]
+        return with_settings(bench, disk_floor_bytes=floor).checkpoints.write(
+            claim, "checkpoints/x/", TRAINING, 0, {Part.STATE: files}
+        )
+
+    with pytest.raises(OperationFailedError, match=r"19 bytes.*1000 free, of which 982 are kept free") as refused:
+        write(floor=982)
     assert refused.value.error.code is ErrorCode.RESOURCE_EXHAUSTED
     assert objects(bench) == []
+    assert write(floor=981).size == 19
+
+
+def test_what_lies_elsewhere_asks_for_no_room_on_this_disk(bench: Bench) -> None:
+    claim = asked(bench, bench.running_session())
+    settings = msgspec.structs.replace(bench.settings, disk_floor_bytes=1 << 60)
+    elsewhere = Store(bench.redis, Objects(MemoryStore()), bench.outbox, settings)  # type: ignore[arg-type]
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    assert elsewhere.checkpoints.write(claim, "x/", TRAINING, 0, parts).size == 19
 
 
 def test_deleting_it_deletes_its_objects(bench: Bench) -> None:

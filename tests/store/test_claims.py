@@ -83,7 +83,7 @@ def test_an_overdue_operation_is_published_again_by_its_own_worker(bench: Bench)
     _, step = accepted_step(bench)
     bench.outbox.take()
     assert bench.store.claims.publish_overdue(WORKER) == 0
-    bench.redis.zincrby("celerity:due", -60.0, step)
+    bench.pass_time(step)
     assert bench.store.claims.publish_overdue("another worker") == 0
     assert bench.store.claims.publish_overdue(WORKER) == 1
     assert bench.store.claims.publish_overdue(WORKER) == 0, "this one has its time too"
@@ -123,7 +123,7 @@ def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(ben
     cut_off = Store(bench.redis, bench.objects, Dispatcher(producer("redis://127.0.0.1:1")), bench.settings)
     step = cut_off.operations.accept(session.id, STEP, OptimStepRequest()).id
     assert bench.outbox.take() == []
-    bench.redis.zincrby("celerity:due", -60.0, step)
+    bench.pass_time(step)
     bench.store.claims.publish_overdue(WORKER)
     assert bench.outbox.take() == [step]
 

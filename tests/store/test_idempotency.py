@@ -6,9 +6,9 @@ import pytest
 
 from contract.operation import OperationKind
 from contract.optim_step import OptimStepRequest
-from store.errors import KeyReusedError
+from store.errors import KeyReusedError, NotFoundError
 from store.idempotency import Once
-from tests.store.conftest import SPEC, WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 ONCE = Once("anonymous:/path", "key", b"digest")
 
@@ -45,3 +45,17 @@ def test_the_first_answer_is_the_one_that_is_kept(bench: Bench) -> None:
     assert bench.store.answers.remember(ONCE, session.id, b"first") == b"first"
     assert bench.store.answers.remember(ONCE, session.id, b"second") == b"first"
     assert bench.store.answers.recall(ONCE) == b"first"
+
+
+def test_a_key_lives_as_long_as_its_session_and_a_day_after_it_was_removed(bench: Bench) -> None:
+    session = bench.store.sessions.create(SPEC, [WORKER], ONCE)
+    bench.store.answers.remember(ONCE, session.id, b"first")
+    assert bench.redis.ttl(ONCE.arguments[0]) == -1, "for ever, so far"
+    bench.run(bench.outbox.take()[0])
+    bench.store.sessions.stop(session.id)
+    bench.run(bench.outbox.take()[0])
+    with_settings(bench, session_retention=-1.0).janitor.sweep()
+    with pytest.raises(NotFoundError):
+        bench.store.sessions.get(session.id)
+    assert bench.store.answers.recall(ONCE) == b"first"
+    assert 86_000 < bench.redis.ttl(ONCE.arguments[0]) <= 86_400

@@ -62,3 +62,21 @@ def test_objects_of_an_s3_store_have_presigned_urls() -> None:
     query = parse_qs(url.query)
     assert query["X-Amz-Expires"] == ["60"]
     assert query["X-Amz-Signature"][0]
+
+
+def test_a_url_says_where_objects_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("REGION", "eu-central-1"), ("ACCESS_KEY_ID", "id"), ("SECRET_ACCESS_KEY", "secret")):
+        monkeypatch.setenv(f"AWS_{name}", value)
+    elsewhere = open_objects("s3://bucket/run", tmp_path)
+    assert elsewhere.file("a/b") is None
+    assert urlsplit(elsewhere.presigned("a/b", 60)).path == "/bucket/run/a/b"
+    (tmp_path / "chosen").mkdir()
+    open_objects(f"file://{tmp_path}/chosen", tmp_path).put("a/b", b"1")
+    assert (tmp_path / "chosen" / "a" / "b").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("url", ["bucket", "s3://", "ftp://host/folder", "file:///no/such/folder"])
+def test_a_url_that_cannot_be_opened_is_refused_by_the_name_of_its_setting(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ValueError, match=r"^CELERITY_OBJECTS_URL cannot be opened: .+") as refused:
+        open_objects(url, tmp_path)
+    assert "\n" not in str(refused.value)

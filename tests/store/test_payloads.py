@@ -3,10 +3,12 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from contract.operation import OperationKind
 from contract.sample import SampleRequest, SampleResult, SamplingParams, Sequence, StopReason
 from settings import Settings
+from store.errors import TooManyWaitingError
 from tests.store.conftest import WORKER, Bench
 
 LARGE = np.arange(1000, dtype=np.int32)
@@ -55,6 +57,15 @@ def test_a_refused_result_leaves_no_object(bench: Bench, settings: Settings) -> 
     claim = bench.claim(operation.id)
     bench.store.sessions.move(session.id, WORKER, "worker-2")
     assert not bench.store.claims.finish(claim, result(LARGE))
+    assert objects(settings) == []
+
+
+def test_a_refused_request_leaves_no_object(bench: Bench, settings: Settings) -> None:
+    session = bench.running_session()
+    for _ in range(settings.max_waiting_operations):
+        bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(SMALL))
+    with pytest.raises(TooManyWaitingError):
+        bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(LARGE))
     assert objects(settings) == []
 
 

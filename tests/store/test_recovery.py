@@ -43,6 +43,18 @@ def test_what_was_running_and_what_was_sent_goes_to_the_new_worker_in_order(benc
     assert bench.outbox.forgotten == [WORKER]
 
 
+def test_what_was_sent_to_the_new_worker_and_got_lost_is_sent_again(bench: Bench) -> None:
+    session = bench.running_session()
+    running, sent = accept(bench, session.id, SAMPLE, SAMPLE)
+    bench.claim(running)
+    kill_worker(bench)
+    bench.outbox.take()
+    for operation_id in (running, sent):
+        bench.pass_time(operation_id)
+    assert bench.store.claims.publish_overdue(NEW) == 2
+    assert sorted(bench.outbox.take()) == sorted([running, sent])
+
+
 def test_a_session_that_was_being_created_is_created_by_the_new_worker(bench: Bench) -> None:
     session = bench.store.sessions.create(SPEC, [WORKER])
     (creation,) = bench.outbox.take()

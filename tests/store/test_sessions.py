@@ -84,6 +84,18 @@ def test_cancelling_ends_only_what_has_not_begun(bench: Bench) -> None:
         bench.store.operations.cancel("another session", accepted.running)
 
 
+def test_what_was_cancelled_while_it_was_sent_is_sent_no_more_and_what_it_held_up_is(bench: Bench) -> None:
+    session = bench.running_session()
+    first, second = (bench.store.operations.accept(session.id, STEP, OptimStepRequest()).id for _ in range(2))
+    assert bench.outbox.take() == [first]
+    bench.store.operations.cancel(session.id, first)
+    assert bench.outbox.take() == [second]
+    for operation_id in (first, second):
+        bench.pass_time(operation_id)
+    bench.store.claims.publish_overdue(WORKER)
+    assert bench.outbox.take() == [second]
+
+
 def test_an_ended_session_is_removed_whole_when_its_retention_is_over(bench: Bench) -> None:
     keys_before = bench.redis.dbsize()
     session = bench.running_session()
@@ -140,6 +152,21 @@ def test_a_new_session_goes_to_the_live_worker_with_most_room(bench: Bench) -> N
     assert bench.store.workers.candidates(SPEC) == []
 
 
+def test_of_workers_with_room_for_as_many_the_one_with_most_free_memory_is_best(bench: Bench) -> None:
+    for worker_id, free_bytes in (("a", 2 << 30), ("b", 3 << 30), ("c", 1 << 30)):
+        bench.store.workers.beat(worker_id, announcement(capacity=200, free_bytes=free_bytes))
+    assert bench.store.workers.candidates(SPEC) == ["b", "a", "c", WORKER]
+
+
+def test_only_workers_that_serve_the_model_are_asked_and_all_for_one_that_none_has_at_hand(bench: Bench) -> None:
+    other = msgspec.structs.replace(CARD, name="org/other")
+    bench.store.workers.beat("other", msgspec.structs.replace(announcement(capacity=200), models=(other,)))
+    assert bench.store.workers.candidates(SPEC) == [WORKER]
+    assert bench.store.workers.candidates(msgspec.structs.replace(SPEC, base_model=other)) == ["other"]
+    of_hub = msgspec.structs.replace(SPEC, base_model=msgspec.structs.replace(CARD, name="hub/model"))
+    assert bench.store.workers.candidates(of_hub) == ["other", WORKER]
+
+
 def create(bench: Bench, spec: SessionSpec = SPEC, *workers: str) -> str:
     """The worker that took the session."""
     return bench.store.sessions.create(spec, workers or [WORKER]).worker_id
@@ -188,3 +215,11 @@ def test_a_worker_has_room_for_what_fits_beside_the_sessions_that_are_being_crea
     bench.store.workers.beat(WORKER, announcement(free_bytes=reserved + alone - size - 1, resident_bytes=size))
     with pytest.raises(NoRoomError):
         create(bench, spec)
+
+
+def test_what_another_worker_is_yet_to_create_takes_no_room_here(bench: Bench) -> None:
+    wide = msgspec.structs.replace(SPEC, base_model=msgspec.structs.replace(CARD, adapter_width=1000))
+    room = announcement().reserved_bytes + needed(wide.adapter_bytes)
+    for worker_id in (WORKER, "worker-2"):
+        bench.store.workers.beat(worker_id, announcement(free_bytes=room))
+        assert create(bench, wide, worker_id) == worker_id

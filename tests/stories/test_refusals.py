@@ -29,7 +29,12 @@ def test_a_redis_that_may_evict_what_was_accepted_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("CELERITY_DTYPE", "fp16"), ("CELERITY_MODELS_DIR", "/no/such/folder"), ("CELERITY_HORZON", "1")],
+    [
+        ("CELERITY_DTYPE", "fp16"),
+        ("CELERITY_MODELS_DIR", "/no/such/folder"),
+        ("CELERITY_OBJECTS_URL", "file:///no/such/folder"),
+        ("CELERITY_HORZON", "1"),
+    ],
 )
 def test_a_setting_that_cannot_be_honoured_is_refused_by_name(redis_url: str, setting: str, value: str) -> None:
     answer = start_worker(redis_url, **{setting: value})

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from redis.exceptions import ConnectionError as RedisAway
 
 from contract.model import ModelCard
 from contract.operation import OperationKind
@@ -80,3 +81,27 @@ def test_nobody_waits_for_its_writing_but_the_end_of_the_worker(
     may_write.set()
     writer.close()
     assert written == [1, 2]
+
+
+def test_writing_waits_until_redis_is_back_and_what_fails_is_logged_and_stops_no_later_one(
+    new_writer: NewWriter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    writer, tried = new_writer(snapshot_steps=1, snapshot_seconds=3600.0), list[int]()
+
+    def save(claim: Claim, *_: object) -> bool:
+        tried.append(claim.seq)
+        if tried == [1]:
+            raise RedisAway
+        if claim.seq == 2:
+            raise PermissionError("the disk is read-only")
+        return True
+
+    monkeypatch.setattr(writer._store.snapshots, "save", save)
+    monkeypatch.setattr("workers.patience.time.sleep", lambda _: None)
+    for step in (1, 2, 3):
+        write = writer.after_step(msgspec.structs.replace(CLAIM, seq=step), step)
+        assert write
+        write()
+    writer.close()
+    assert tried == [1, 1, 2, 3]
+    assert "the disk is read-only" in caplog.text

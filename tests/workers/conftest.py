@@ -1,0 +1,18 @@
+"""Workers of a test's own."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.workers.shift import Shift, shift
+
+Begin = Callable[..., Shift]
+
+
+@pytest.fixture
+def begin(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
+    """Puts a worker on, with settings of its own."""
+    with ExitStack() as stack:
+        yield lambda **settings: stack.enter_context(shift(redis_url, tmp_path, monkeypatch, **settings))
