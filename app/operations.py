@@ -12,6 +12,7 @@ from app.waiting import APPLIED, held, preferred_wait
 from contract.operation import Operation, OperationKind, OperationStatus
 from contract.session import Session
 from schemas.operations import operation_view
+from tracing import mark
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -34,6 +35,7 @@ def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> 
     """
     operation = state().store.operations.accept(session.id, kind, request, current_once())
     ids = {"session_id": session.id, "operation_id": operation.id}
+    mark(**ids)
     log.info("%s %s of session %s accepted", kind, operation.id, session.id, extra=ids)
     return operation.as_accepted
 

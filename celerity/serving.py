@@ -4,6 +4,7 @@ import os
 
 import click
 
+from settings import load_settings
 from stack import services
 from stack.process import ROOT
 
@@ -23,5 +24,9 @@ def api(bind: str) -> None:
 
 def _become(command: list[str]) -> None:
     """This process is the service from now on, so that signals reach it."""
+    try:
+        load_settings()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
     os.chdir(ROOT)
     os.execv(command[0], command)

@@ -23,6 +23,7 @@ from store.idempotency import Once
 from store.notices import Notices
 from store.records import OPERATION_FIELDS, operation_from
 from store.sessions import Sessions
+from tracing import carried
 
 UNSETTLED = (SessionStatus.CREATING, SessionStatus.STOPPING)
 
@@ -62,9 +63,8 @@ class Operations:
         settings = self._context.settings
         answer_key, digest = once.arguments if once else ("", "")
         limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
-        reply: list[Any] = self._context.scripts.run(
-            "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits, *OPERATION_FIELDS
-        )
+        more = (answer_key, digest, *limits, carried(), *OPERATION_FIELDS)
+        reply: list[Any] = self._context.scripts.run("accept", session_id, operation_id, kind.value, stored, *more)
         return reply
 
     def _refusal(self, reply: list[Any]) -> Exception:

@@ -79,6 +79,8 @@ def _check_module(module: str, words: list[str]) -> None:
         _check_celerity(words)
         return
     assert find_spec(module), module
+    if module == "pip":
+        assert all((ROOT / file).is_file() for option in ("-r", "-c") for file in _values(words, option))
     options = [word for word in words if word.startswith("--")]
     if options:
         told = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True, text=True)

@@ -152,5 +152,5 @@ def test_when_one_message_cannot_be_sent_the_others_are_not_tried(monkeypatch: p
         return send_task(name, **options)
 
     monkeypatch.setattr(celery, "send_task", send)
-    Dispatcher(celery).publish([Released(id, STEP, WORKER) for id in ("one", "two", "three")])
+    Dispatcher(celery).publish([Released(id, STEP, WORKER, "") for id in ("one", "two", "three")])
     assert tried == ["one"]
