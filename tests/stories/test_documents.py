@@ -33,13 +33,13 @@ def score(prompt, tokens):
 class Reader:
     """Types what a page shows, with the address and the ids of this test's server in the place of the page's."""
 
-    def __init__(self, stack: Stack, session: Session, key_id: str, keys_url: str) -> None:
+    def __init__(self, stack: Stack, session: Session, key_id: str, keys_url: str, programs: Path) -> None:
         self._instead = {
             "http://127.0.0.1:8000": stack.url,
             # A long loop shows nothing more than a short one, and one that never ends, nothing at all.
             r"range\(1, \d+\)": "range(1, 3)",
-            r"\.venv/bin/celerity top": ".venv/bin/celerity top --once",
-            r"\.venv/bin/celerity": f"{sys.executable} -m celerity",
+            "celerity top": "celerity top --once",
+            r"(\$PWD/)?\.venv/bin": str(programs),
             "KEY_ID": key_id,
         }
         settings = stack.plan.settings
@@ -67,7 +67,17 @@ def reader(stack: Stack, http: httpx.Client, redis_url: str, tmp_path: Path) -> 
     store = open_store(Settings(redis_url=redis_url, data_dir=tmp_path))
     key, _ = store.api_keys.create("reader", KeyLimits())
     store.close()
-    return Reader(stack, Session(http), key.id, redis_url)
+    return Reader(stack, Session(http), key.id, redis_url, programs_of_make_setup(tmp_path / "bin"))
+
+
+def programs_of_make_setup(folder: Path) -> Path:
+    """The folder of the programs that a reader has: this Python, and the command line."""
+    folder.mkdir()
+    (folder / "python").symlink_to(sys.executable)
+    celerity = folder / "celerity"
+    celerity.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m celerity "$@"\n')
+    celerity.chmod(0o755)
+    return folder
 
 
 @pytest.mark.parametrize("block", blocks_of("bash"), ids=lambda block: block.name)
