@@ -6,6 +6,7 @@ the scores of a question's replies into advantages, add the gradient of the GRPO
 """
 
 import argparse
+import os
 import random
 import re
 import time
@@ -75,7 +76,7 @@ def main(options: argparse.Namespace) -> bool:
     began, rng = time.monotonic(), random.Random(options.seed)
     sums = rng.sample([(a, b) for a in range(10) for b in range(10)], 100)
     held_out, rest = sums[: options.held_out], sums[options.held_out :]
-    client, tokenizer = Client(options.url), AutoTokenizer.from_pretrained(options.tokenizer)
+    client, tokenizer = Client(options.url, options.key), AutoTokenizer.from_pretrained(options.tokenizer)
     session = client.create_session(MODEL, rank=16, alpha=32, dropout=0)
     rewards, tokens = [], []
     before = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
@@ -90,7 +91,8 @@ def main(options: argparse.Namespace) -> bool:
         clip = metrics["loss/clip/high_fraction"] + metrics["loss/clip/low_fraction"]
         steps.show(reward=rewards[-1], kl=metrics["loss/kl_policy/mean"], clip=clip)
     after = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
-    session.stop()
+    if not options.keep:
+        session.stop()
     summary = {
         "steps": options.steps,
         "reward_first": mean(rewards[:3]),
@@ -110,6 +112,8 @@ if __name__ == "__main__":
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--tokenizer", default=MODEL, help="hub id or directory")
     parser.add_argument("--output", type=Path, default=Path("artifacts/demo"))
+    parser.add_argument("--key", default=os.environ.get("CELERITY_CLIENT_KEY", ""), help="where the server needs one")
+    parser.add_argument("--keep", action="store_true", help="leave the session running, to be looked at")
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     for name, default in DEFAULTS.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")

@@ -154,7 +154,7 @@ def test_another_owners_things_are_not_there(locked: Any, store: Store) -> None:
         else:
             assert send(bob, path, token(bob.get("/"))).status_code == 404, path
         asked += 1
-    assert asked == 7
+    assert asked == 9
     assert session_id not in bob.get("/").text
     assert session_id in alice.get("/").text
     assert store.sessions.get(session_id).status == "CREATING"

@@ -171,6 +171,15 @@ def test_a_session_is_stopped_after_a_question(api: Api) -> None:
     assert f"{path}/stop" not in page(api, path)
 
 
+def test_an_adapter_is_saved_after_a_question(api: Api) -> None:
+    session, path = started(api)
+    assert f"{path}/save" in page(api, path)
+    answer = send(api.client, f"{path}/save", token(api.client.get(f"{path}/save")))
+    assert "inference-checkpoint" in page(api, answer.location)
+    (saving,) = api.client.get(f"{session}/operations").json
+    assert (saving["kind"], saving["operation_id"]) == ("inference-checkpoint", answer.location.rpartition("/")[2])
+
+
 def saved(api: Api, session: str, kind: CheckpointKind, part: Part) -> str:
     operation_id = api.client.post(f"{session}:{kind}-checkpoint", json={}).json["operation_id"]
     claim = api.store.claims.claim(operation_id, WORKER, str(uuid4()))
