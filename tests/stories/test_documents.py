@@ -44,6 +44,7 @@ class Reader:
         }
         settings = stack.plan.settings
         given = {"CELERITY_CLIENT_URL": stack.url, "DATA_DIR": str(settings.data_dir), "HF_HUB_OFFLINE": "1"}
+        given |= {"CELERITY_MODELS_DIR": str(settings.models_dir)}
         # Of the blocks before, where a page goes on from them.
         given |= {"api": f"{stack.url}{SESSIONS}", "session": session.path.rpartition("/")[2]}
         self._environment, self._keys_url = {**os.environ, **given}, keys_url
