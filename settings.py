@@ -3,6 +3,7 @@
 import difflib
 import os
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -36,6 +37,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     open_metrics: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: Literal["text", "json"] = "text"
+    traces: bool = False
 
     # Engine
     device: Annotated[str, msgspec.Meta(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
@@ -107,7 +109,8 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from the environment; an empty variable is an absent one.
 
     Raises:
-        ValueError: a CELERITY_ name that is not a setting, or a value that its setting does not take.
+        ValueError: a CELERITY_ name that is not a setting, a value that its setting does not take, or traces without
+            the packages that they need.
     """
     _refuse_unknown(environment)
     given: dict[str, object] = {
@@ -118,7 +121,17 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     settings = msgspec.convert({}, Settings)
     for name, value in given.items():
         settings = msgspec.structs.replace(settings, **{name: _convert(name, value)})
+    if settings.traces and not _can_trace():
+        raise ValueError("CELERITY_TRACES needs packages that are not here: pip install -r requirements-traces.txt")
     return settings
+
+
+def _can_trace() -> bool:
+    try:
+        return find_spec("opentelemetry.instrumentation.celery") is not None
+    except ModuleNotFoundError:
+        # A package above it is missing too.
+        return False
 
 
 def _convert(name: str, value: object) -> object:

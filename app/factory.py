@@ -4,7 +4,7 @@ from threading import Semaphore
 
 from flask import Flask
 
-from app import auth, console, docs, errors, headers, links, request_id, together
+from app import arrival, auth, console, docs, errors, headers, links, request_id, together
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
@@ -41,7 +41,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
     app.url_map.merge_slashes = False
     held_requests = Semaphore(settings.max_held_requests)
     keep(app, State(settings=settings, store=store, hub_card=hub_card, held_requests=held_requests))
-    for part in (errors, request_id, headers, auth, docs, links, console):
+    for part in (arrival, errors, request_id, headers, auth, docs, links, console):
         part.register(app)
     for door, found in (("", blueprints), (TOGETHER, together.blueprints)):
         api = Api(app, needs_key=bool(settings.api_keys), door=door)

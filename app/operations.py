@@ -5,6 +5,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from app.arrival import seconds_since_arrival
 from app.auth import own_session
 from app.idempotency import current_once
 from app.state import state
@@ -12,6 +13,7 @@ from app.waiting import APPLIED, held, preferred_wait
 from contract.operation import Operation, OperationKind, OperationStatus
 from contract.session import Session
 from schemas.operations import operation_view
+from tracing import mark
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -32,8 +34,9 @@ def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> 
     The answer is that of the acceptance, also when the operation has ended meanwhile, or a retry asks again: an ended
     one without its result would be taken for one that has none.
     """
-    operation = state().store.operations.accept(session.id, kind, request, current_once())
+    operation = state().store.operations.accept(session.id, kind, request, current_once(), seconds_since_arrival())
     ids = {"session_id": session.id, "operation_id": operation.id}
+    mark(**ids)
     log.info("%s %s of session %s accepted", kind, operation.id, session.id, extra=ids)
     return operation.as_accepted
 
@@ -56,4 +59,4 @@ def awaited(
     with held() as may_wait:
         operation = operations.wait(session_id, operation_id, kind, seconds if may_wait else 0.0)
     completed = operation.status is OperationStatus.COMPLETED
-    return operation, operations.result(operation, into) if completed else None
+    return operation, operations.answer(operation, into) if completed else None

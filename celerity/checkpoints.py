@@ -62,10 +62,12 @@ def download(client: Client, checkpoint_id: str, folder: Path, variant: str, as_
 @checkpoints.command()
 @click.argument("checkpoint_id")
 @click.confirmation_option(prompt="Delete the checkpoint and its files?")
+@as_json
 @with_client
-def delete(client: Client, checkpoint_id: str) -> None:
+def delete(client: Client, checkpoint_id: str, as_json: bool) -> None:
     """Delete one."""
     client.delete_checkpoint(checkpoint_id)
+    show({"deleted": checkpoint_id}, [f"deleted {checkpoint_id}"], as_json)
 
 
 def _fetch(url: str, path: Path) -> None:

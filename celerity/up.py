@@ -7,6 +7,7 @@ from typing import NoReturn
 
 import click
 
+from celerity.output import as_json
 from stack import commands
 
 ENVIRONMENT = """HOST, PORT, DATA_DIR and every CELERITY_ setting are read from the environment. With
@@ -17,9 +18,11 @@ workers = click.option("--workers", type=click.IntRange(min=1), default=1, show_
 
 @click.command(epilog=ENVIRONMENT)
 @workers
-def up(workers: int) -> None:
-    """Serve until Ctrl-C: Valkey, workers and the API."""
-    _end(lambda: commands.up(os.environ, workers=workers))
+@as_json
+def up(workers: int, as_json: bool) -> None:
+    """Serve until Ctrl-C: Valkey, workers and the API. With --json, a line of it says where, once the server is ready;
+    the log is on standard error."""
+    _end(lambda: commands.up(os.environ, workers=workers, as_json=as_json))
 
 
 @click.command(epilog=ENVIRONMENT, context_settings={"ignore_unknown_options": True})

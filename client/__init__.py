@@ -1,6 +1,7 @@
 """A client of the API: submit operations, wait for their results, retry without doing anything twice.
 
-It imports nothing of the server, so it may be copied to where the loop runs; httpx2 and msgspec are all it needs.
+It imports nothing of the server, so it may be copied to where the loop runs; httpx2 and msgspec are all it needs,
+and tqdm for client/progress.py.
 """
 
 from client.client import Client

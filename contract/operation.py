@@ -88,7 +88,11 @@ class OperationFailedError(Exception):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation as the store knows it. Times are Unix seconds by the store's clock."""
+    """One operation as the store knows it. Times are Unix seconds by the store's clock.
+
+    `uploaded_in` are the seconds from its request's arrival to `created_at`: the body on the wire, and its checks.
+    `read_at` is when a client first read the result.
+    """
 
     id: str
     session_id: str
@@ -98,6 +102,8 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None
+    read_at: float | None = None
+    uploaded_in: float = 0.0
     error: OperationError | None = None
     result_expired: bool = False
 

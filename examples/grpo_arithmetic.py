@@ -6,6 +6,7 @@ the scores of a question's replies into advantages, add the gradient of the GRPO
 """
 
 import argparse
+import os
 import random
 import re
 import time
@@ -13,10 +14,10 @@ from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any, NamedTuple
 
-from tqdm import tqdm
 from transformers import AutoTokenizer
 
 from client import Client, Operation, Session
+from client.progress import Steps, results
 from client.results import Sequence, Trained
 from client.session import grpo_sample
 from examples.report import report
@@ -43,10 +44,10 @@ def ask(session: Session, tokenizer: Any, sums: list[tuple[int, int]], count: in
     prompts = tokenizer.apply_chat_template(questions, add_generation_prompt=True, return_dict=True)["input_ids"]
     operations = [session.sample(prompt, count, **params) for prompt in prompts]
     groups = []
-    for (a, b), prompt, operation in zip(sums, prompts, operations, strict=True):
-        sequences = operation.result().sequences
-        texts = [tokenizer.decode(sequence.tokens, skip_special_tokens=True) for sequence in sequences]
-        groups.append([Reply(prompt, each, reward(text, a, b)) for each, text in zip(sequences, texts, strict=True)])
+    for (a, b), prompt, sampled in zip(sums, prompts, results(operations), strict=True):
+        texts = [tokenizer.decode(sequence.tokens, skip_special_tokens=True) for sequence in sampled.sequences]
+        answered = zip(sampled.sequences, texts, strict=True)
+        groups.append([Reply(prompt, each, reward(text, a, b)) for each, text in answered])
     return groups
 
 
@@ -67,7 +68,7 @@ def train(session: Session, groups: list[list[Reply]], learning_rate: float) -> 
     operations: list[Operation[Any]] = []
     for half in (samples[::2], samples[1::2]):
         operations += [session.grpo(half, agg_type="token_mean"), session.optim_step(learning_rate)]
-    *_, trained, _ = [operation.result() for operation in operations]
+    *_, trained, _ = results(operations)
     return trained
 
 
@@ -75,23 +76,23 @@ def main(options: argparse.Namespace) -> bool:
     began, rng = time.monotonic(), random.Random(options.seed)
     sums = rng.sample([(a, b) for a in range(10) for b in range(10)], 100)
     held_out, rest = sums[: options.held_out], sums[options.held_out :]
-    client, tokenizer = Client(options.url), AutoTokenizer.from_pretrained(options.tokenizer)
+    client, tokenizer = Client(options.url, options.key), AutoTokenizer.from_pretrained(options.tokenizer)
     session = client.create_session(MODEL, rank=16, alpha=32, dropout=0)
     rewards, tokens = [], []
     before = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
-    with tqdm(total=options.steps, desc="GRPO") as bar:
-        for _ in range(options.steps):
-            batch = rng.sample(rest, options.questions)
-            groups = ask(session, tokenizer, batch, options.samples, max_tokens=options.max_tokens)
-            metrics = train(session, groups, options.learning_rate).metrics
-            rewards.append(mean(reply.reward for group in groups for reply in group))
-            session.log("reward", 2 * bar.n + 2, rewards[-1])
-            tokens.append(sum(len(reply.sequence.tokens) for group in groups for reply in group))
-            clip = metrics["loss/clip/high_fraction"] + metrics["loss/clip/low_fraction"]
-            bar.set_postfix(reward=f"{rewards[-1]:.3f}", kl=f"{metrics['loss/kl_policy/mean']:.4f}", clip=f"{clip:.3f}")
-            bar.update()
+    steps = Steps(options.steps, title="GRPO")
+    for step in steps:
+        batch = rng.sample(rest, options.questions)
+        groups = ask(session, tokenizer, batch, options.samples, max_tokens=options.max_tokens)
+        metrics = train(session, groups, options.learning_rate).metrics
+        rewards.append(mean(reply.reward for group in groups for reply in group))
+        session.log("reward", 2 * step, rewards[-1])
+        tokens.append(sum(len(reply.sequence.tokens) for group in groups for reply in group))
+        clip = metrics["loss/clip/high_fraction"] + metrics["loss/clip/low_fraction"]
+        steps.show(reward=rewards[-1], kl=metrics["loss/kl_policy/mean"], clip=clip)
     after = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
-    session.stop()
+    if not options.keep:
+        session.stop()
     summary = {
         "steps": options.steps,
         "reward_first": mean(rewards[:3]),
@@ -111,6 +112,8 @@ if __name__ == "__main__":
     parser.add_argument("--url", default="http://127.0.0.1:8000")
     parser.add_argument("--tokenizer", default=MODEL, help="hub id or directory")
     parser.add_argument("--output", type=Path, default=Path("artifacts/demo"))
+    parser.add_argument("--key", default=os.environ.get("CELERITY_CLIENT_KEY", ""), help="where the server needs one")
+    parser.add_argument("--keep", action="store_true", help="leave the session running, to be looked at")
     parser.add_argument("--learning-rate", type=float, default=3e-4)
     for name, default in DEFAULTS.items():
         parser.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")

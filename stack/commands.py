@@ -1,5 +1,6 @@
 """What `celerity up` and `celerity run` do: the one for people, the other for programs."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -16,15 +17,18 @@ from stack.signals import StopRequested, call_on_signals, raise_on_signals
 from stack.stack import POLL_SECONDS, Stack, StackError
 
 
-def up(environment: Mapping[str, str], *, workers: int) -> int:
-    """Run the stack with its log on stdout until a signal (exit code 0) or the end of a process (its code)."""
-    log = Log(sys.stdout)
+def up(environment: Mapping[str, str], *, workers: int, as_json: bool) -> int:
+    """Run the stack with its log on stdout until a signal (exit code 0) or the end of a process (its code). As JSON,
+    stdout has only where it serves, once it does."""
+    log = Log(sys.stderr if as_json else sys.stdout)
     stack = Stack(read_plan(environment, workers=workers), log)
     raise_on_signals()
     try:
         stack.start()
         stack.wait_ready()
         log.write("stack", f"ready: {stack.url}, described at {stack.url}/docs; Ctrl-C stops it")
+        if as_json:
+            print(json.dumps({"url": stack.url, "docs": f"{stack.url}/docs"}), flush=True)
         while True:
             stack.check()
             time.sleep(POLL_SECONDS)

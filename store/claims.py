@@ -137,7 +137,8 @@ class Claims:
             if operation is None:
                 redis.zrem(keys.DUE, operation_id)
             elif redis.hget(keys.session(operation.session_id), "worker") == worker_id.encode():
-                overdue.append([operation_id, operation.kind.encode(), worker_id.encode()])
+                trace = redis.hget(keys.operation(operation_id.decode()), "trace")
+                overdue.append([operation_id, operation.kind.encode(), worker_id.encode(), trace])
                 redis.zadd(keys.DUE, {operation_id: now}, xx=True)
         self._context.publish(overdue)
         return len(overdue)

@@ -22,8 +22,7 @@ class Context(NamedTuple):
         seconds, microseconds = self.redis.time()
         return float(seconds + microseconds / 1e6)
 
-    def publish(self, rows: list[list[bytes]]) -> None:
-        """Tells the workers of the operations that a script released: rows of id, kind, worker."""
-        self.dispatcher.publish(
-            [Released(row[0].decode(), OperationKind(row[1].decode()), row[2].decode()) for row in rows]
-        )
+    def publish(self, rows: list[list[bytes | None]]) -> None:
+        """Tells the workers of the operations that a script released: rows of id, kind, worker, trace."""
+        texts = [[(value or b"").decode() for value in row] for row in rows]
+        self.dispatcher.publish([Released(id, OperationKind(kind), worker, trace) for id, kind, worker, trace in texts])

@@ -8,16 +8,18 @@ from kombu.exceptions import OperationalError
 
 from contract.operation import OperationKind
 from store.errors import Unavailable
+from tracing import within
 
 log = logging.getLogger(__name__)
 
 
 class Released(NamedTuple):
-    """An operation whose turn has come, and the worker that holds its session."""
+    """An operation whose turn has come, the worker that holds its session, and where its trace stands."""
 
     operation_id: str
     kind: OperationKind
     worker_id: str
+    trace: str
 
 
 class Dispatcher:
@@ -33,13 +35,17 @@ class Dispatcher:
     def publish(self, released: list[Released]) -> None:
         for place, operation in enumerate(released):
             try:
-                self._celery.send_task(
-                    operation.kind.task_name, task_id=operation.operation_id, queue=operation.worker_id, retry=False
-                )
+                self._send(operation)
             except (OperationalError, *Unavailable) as error:
                 waiting = ", ".join(each.operation_id for each in released[place:])
                 log.warning("left to the sweeper: operation %s (%s)", waiting, error)
                 return
+
+    def _send(self, operation: Released) -> None:
+        """In the trace of its own request, whoever sends it: the end of another operation may have released it."""
+        name, queue = operation.kind.task_name, operation.worker_id
+        with within(operation.trace):
+            self._celery.send_task(name, task_id=operation.operation_id, queue=queue, retry=False)
 
     def forget(self, worker_id: str) -> None:
         """Deletes the queue of a worker that is gone; one that stays is no harm, nobody reads it."""

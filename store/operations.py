@@ -23,6 +23,7 @@ from store.idempotency import Once
 from store.notices import Notices
 from store.records import OPERATION_FIELDS, operation_from
 from store.sessions import Sessions
+from tracing import carried
 
 UNSETTLED = (SessionStatus.CREATING, SessionStatus.STOPPING)
 
@@ -36,7 +37,12 @@ class Operations:
         self._notices = notices
 
     def accept(
-        self, session_id: str, kind: OperationKind, request: msgspec.Struct, once: Once | None = None
+        self,
+        session_id: str,
+        kind: OperationKind,
+        request: msgspec.Struct,
+        once: Once | None = None,
+        uploaded_in: float = 0.0,
     ) -> Operation:
         """A new operation at the end of its session's lane, dispatched if its turn is now.
 
@@ -45,7 +51,7 @@ class Operations:
         """
         operation_id = str(uuid4())
         stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
-        reply = self._accept(session_id, operation_id, kind, stored, once)
+        reply = self._accept(session_id, operation_id, kind, stored, once, uploaded_in)
         if reply[0] == b"accepted":
             self._context.publish(reply[1])
             operation = operation_from(operation_id, reply[2])
@@ -57,14 +63,19 @@ class Operations:
         raise self._refusal(reply)
 
     def _accept(
-        self, session_id: str, operation_id: str, kind: OperationKind, stored: bytes, once: Once | None
+        self,
+        session_id: str,
+        operation_id: str,
+        kind: OperationKind,
+        stored: bytes,
+        once: Once | None,
+        uploaded_in: float,
     ) -> list[Any]:
         settings = self._context.settings
         answer_key, digest = once.arguments if once else ("", "")
         limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
-        reply: list[Any] = self._context.scripts.run(
-            "accept", session_id, operation_id, kind.value, stored, answer_key, digest, *limits, *OPERATION_FIELDS
-        )
+        more = (answer_key, digest, *limits, carried(), f"{uploaded_in:.6f}", *OPERATION_FIELDS)
+        reply: list[Any] = self._context.scripts.run("accept", session_id, operation_id, kind.value, stored, *more)
         return reply
 
     def _refusal(self, reply: list[Any]) -> Exception:
@@ -139,10 +150,17 @@ class Operations:
         rank: int | None = self._context.redis.zrank(keys.lane(operation.session_id), operation.id)
         return rank
 
+    def answer(self, operation: Operation, into: type[T]) -> T:
+        """The `result`, read by a client: the first time is kept."""
+        assert operation.status is OperationStatus.COMPLETED
+        return self._decoded(self._context.scripts.run("read_result", operation.id), into)
+
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""
         assert operation.status is OperationStatus.COMPLETED
-        stored = self._context.redis.hget(keys.operation(operation.id), "result")
+        return self._decoded(self._context.redis.hget(keys.operation(operation.id), "result"), into)
+
+    def _decoded(self, stored: bytes | None, into: type[T]) -> T:
         if stored is None:
             raise NotFoundError("the result of this operation is no longer kept")
         return decode(self._context.payloads.get(stored), into)

@@ -12,6 +12,7 @@ Values = Sequence[bytes | None]
 SESSION_FIELDS = ("spec", "status", "step", "created_at", "updated_at", "worker", "reason", "published", "labels")
 OPERATION_FIELDS = (
     "session", "kind", "seq", "state", "created_at", "started_at", "ended_at", "error_code", "error_message", "expired",
+    "read_at", "uploaded_in",
 )  # fmt: skip
 
 
@@ -36,7 +37,7 @@ def session_from(session_id: str, values: Values) -> Session | None:
 
 def operation_from(operation_id: str, values: Values) -> Operation | None:
     """The operation whose hash holds `values` at OPERATION_FIELDS; None when there is none."""
-    session, kind, seq, state, created_at, started_at, ended_at, code, message, expired = values
+    session, kind, seq, state, created_at, started_at, ended_at, code, message, expired, *transfer = values
     if session is None or kind is None or state is None:
         return None
     return Operation(
@@ -50,4 +51,6 @@ def operation_from(operation_id: str, values: Values) -> Operation | None:
         ended_at=float(ended_at) if ended_at else None,
         error=OperationError(ErrorCode(code.decode()), (message or b"").decode()) if code else None,
         result_expired=expired is not None,
+        read_at=float(transfer[0]) if transfer[0] else None,
+        uploaded_in=float(transfer[1] or 0),
     )

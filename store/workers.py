@@ -21,7 +21,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
 
     `capacity` is how many sessions it may hold, `resident` how many adapters are in its memory (the others are
     parked) and `resident_bytes` what those take by count; `free_bytes` is what its device has left by measurement, of
-    which `reserved_bytes` are not for adapters.
+    which `reserved_bytes` are not for adapters. `decode_fill` and `training_fill` are the parts of the decode batch and
+    of the token budget that passes filled since the last heartbeat, on average.
     """
 
     host: str
@@ -33,6 +34,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: int
     free_bytes: int
     reserved_bytes: int
+    decode_fill: float = 0.0
+    training_fill: float = 0.0
 
     @property
     def memory(self) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack", "client", "celerity")
+ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack", "client", "celerity", "tracing")
 
 
 def test_dependencies_point_one_way() -> None:
@@ -20,6 +20,13 @@ def test_dependencies_point_one_way() -> None:
 def test_a_room_that_serves_requests_loads_no_torch(room: str) -> None:
     """An API process that loads torch takes a second and 300 MB more, and must not touch a GPU before it forks."""
     code = f"import sys, {room}; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
+
+
+def test_without_traces_nothing_of_their_packages_is_loaded() -> None:
+    """The client library of Redis loads a part of them by itself, where they are installed."""
+    rooms = "app.operations, app.tracing, store.store, workers.process"
+    code = f"import sys, {rooms}; sys.exit(any(name.startswith('opentelemetry.instr') for name in sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False).returncode == 0
 
 

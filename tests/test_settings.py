@@ -11,6 +11,14 @@ def test_without_an_environment_there_are_the_defaults() -> None:
     assert load_settings({}) == Settings()
 
 
+def test_traces_without_their_packages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = {"CELERITY_TRACES": "true"}
+    assert load_settings(asked).traces
+    monkeypatch.setattr("settings.find_spec", lambda _: None)
+    with pytest.raises(ValueError, match=r"CELERITY_TRACES needs .*requirements-traces\.txt"):
+        load_settings(asked)
+
+
 def test_values_are_read_in_their_own_types() -> None:
     given = {
         "DATA_DIR": "/data",

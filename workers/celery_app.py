@@ -12,6 +12,7 @@ from kombu import Queue
 
 from logs import configure_logging
 from settings import load_settings
+from tracing import start_tracing
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
 
@@ -45,6 +46,8 @@ def use_our_logging(**_: Any) -> None:
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
     configure_logging(settings.log_level, form=settings.log_format)
+    if settings.traces:
+        start_tracing("celerity-worker")
     try:
         runtime = open_runtime(settings)
     except ValueError as error:

@@ -62,6 +62,8 @@ class Runtime:
         self.store.workers.leave(self.worker_id)
 
     def announcement(self) -> Announcement:
+        """What has changed since the last one, and what has not."""
+        decode_fill, training_fill = self.engine.take_fills()
         return Announcement(
             host=self.host,
             pid=os.getpid(),
@@ -72,6 +74,8 @@ class Runtime:
             resident_bytes=self.residency.size,
             free_bytes=self.engine.free_bytes(),
             reserved_bytes=self.settings.reserved_bytes,
+            decode_fill=decode_fill,
+            training_fill=training_fill,
         )
 
     def drain(self) -> None:

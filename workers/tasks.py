@@ -5,6 +5,8 @@ operation, hands the work to the engine and waits; the result backend finishes i
 """
 
 from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
 from uuid import uuid4
 
 import msgspec
@@ -18,6 +20,7 @@ from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
 from contract.sample import SampleRequest, ScoredPrompt
 from store.claims import Claim, SuspectError
+from tracing import mark, span
 from workers.backend import Outcome
 from workers.celery_app import app
 from workers.patience import persist
@@ -25,6 +28,7 @@ from workers.process import current
 from workers.residency import call_seed
 from workers.runtime import Runtime
 
+T = TypeVar("T")
 Run = Callable[[Runtime, Claim], Outcome]
 
 
@@ -70,7 +74,14 @@ def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim
             runtime.stranded.leave(operation_id)
     if claim is None:
         raise Ignore
+    mark(claim.session_id, operation_id)
     return claim
+
+
+def awaited(claim: Claim, future: "Future[T]") -> T:
+    """What the engine answers, its turn and its work a span of the operation's trace."""
+    with span(f"engine {claim.kind}", claim.session_id, claim.operation_id):
+        return future.result()
 
 
 @operation_task(OperationKind.CREATE_SESSION)
@@ -86,22 +97,22 @@ def sample(runtime: Runtime, claim: Claim) -> Outcome:
         sampled = runtime.engine.sample(claim.session_id, request)
         prompts: tuple[ScoredPrompt, ...] = ()
         if request.prompt_logprobs or request.topk_prompt_logprobs:
-            prompts = runtime.engine.score_prompts(claim.session_id, request).result()
-        result = msgspec.structs.replace(sampled.result(), prompts=prompts)
+            prompts = awaited(claim, runtime.engine.score_prompts(claim.session_id, request))
+        result = msgspec.structs.replace(awaited(claim, sampled), prompts=prompts)
         return Outcome(result, figures_of_sample(result))
 
 
 @operation_task(OperationKind.WEIGHTS_SYNC)
 def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
     with runtime.residency.hold(claim):
-        return Outcome(runtime.engine.weights_sync(claim.session_id).result())
+        return Outcome(awaited(claim, runtime.engine.weights_sync(claim.session_id)))
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     with runtime.residency.hold(claim):
-        result = runtime.engine.forward_backward(claim.session_id, request, seed).result()
+        result = awaited(claim, runtime.engine.forward_backward(claim.session_id, request, seed))
         return Outcome(result, figures_of_pass(request, result))
 
 
@@ -109,21 +120,21 @@ def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, OptimStepRequest)
     with runtime.residency.hold(claim):
-        result = runtime.engine.optim_step(claim.session_id, request).result()
+        result = awaited(claim, runtime.engine.optim_step(claim.session_id, request))
         return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)
 def training_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
     with runtime.residency.hold(claim):
-        state = runtime.engine.copy_adapter(claim.session_id).result()
+        state = awaited(claim, runtime.engine.copy_adapter(claim.session_id))
     return Outcome(runtime.checkpoints.training(claim, state))
 
 
 @operation_task(OperationKind.INFERENCE_CHECKPOINT)
 def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
     with runtime.residency.hold(claim):
-        adapter = runtime.engine.export_adapter(claim.session_id).result()
+        adapter = awaited(claim, runtime.engine.export_adapter(claim.session_id))
     return Outcome(runtime.checkpoints.inference(claim, adapter))
 
 

@@ -1,9 +1,11 @@
 """What all pages share: who looks, the policy of the browser, and errors as pages."""
 
+import logging
 from http import HTTPStatus
+from typing import NoReturn
 
 from flask import Blueprint, Response, g, redirect, render_template, request, url_for
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.console import formats
@@ -17,6 +19,8 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
+logger = logging.getLogger(__name__)
+
 OPEN = ("console.static", "console.login", "console.log_in")
 
 console = Blueprint(
@@ -50,6 +54,11 @@ def protect(response: Response) -> Response:
     return response
 
 
+@console.get(f"{PREFIX}/<path:_>")
+def nothing(_: str) -> NoReturn:
+    raise NotFound("There is no such page.")
+
+
 @console.context_processor
 def shared() -> dict[str, object]:
     return {"form_token": form_token, "visit": g.get("visit")}
@@ -63,6 +72,13 @@ def refused(error: StoreError) -> tuple[str, int]:
 @console.errorhandler(HTTPException)
 def http_error(error: HTTPException) -> tuple[str, int]:
     return error_page(error.code or HTTPStatus.INTERNAL_SERVER_ERROR, str(error.description))
+
+
+@console.errorhandler(Exception)
+def unforeseen(error: Exception) -> tuple[str, int]:
+    """The process boundary, as in app/errors.py."""
+    logger.error("unforeseen error", exc_info=error)
+    return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; its log says why.")
 
 
 def redis_away(_: Exception) -> tuple[str, int]:

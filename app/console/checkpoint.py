@@ -1,15 +1,38 @@
-"""One checkpoint: its files to download, and its deletion after a question."""
+"""One checkpoint: saved after a question, its files to download, and deleted after another."""
 
 from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
 from app.auth import caller
 from app.console.blueprint import PREFIX, console
+from app.console.session import SESSION, own
 from app.links import downloads
 from app.state import state
-from contract.checkpoint import CheckpointKind
+from contract.checkpoint import CheckpointKind, CheckpointRequest
+from contract.operation import OperationKind
 
 CHECKPOINT = f"{PREFIX}/checkpoints/<id:checkpoint_id>"
+
+
+@console.get(f"{SESSION}/save")
+def ask_to_save(session_id: str) -> str:
+    own(session_id)
+    return render_template(
+        "console/confirm.html",
+        question="Save the adapter as it is now?",
+        meaning="For download: the adapter's files, and the base model with it merged in. It waits for its turn.",
+        verb="Save a checkpoint",
+        is_harmless=True,
+        action=url_for("console.save", session_id=session_id),
+        back=url_for("console.session", session_id=session_id),
+    )
+
+
+@console.post(f"{SESSION}/save")
+def save(session_id: str) -> Response:
+    own(session_id)
+    saving = state().store.operations.accept(session_id, OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
+    return redirect(url_for("console.operation", session_id=session_id, operation_id=saving.id))
 
 
 @console.get(CHECKPOINT)

@@ -9,7 +9,7 @@ from werkzeug.wrappers import Response
 from app.auth import caller
 from app.console.blueprint import PREFIX, console
 from app.console.charts import CHARTS
-from app.console.timeline import timeline
+from app.console.timeline import PHASES, timeline
 from app.state import state
 from contract.operation import OperationStatus
 from contract.session import Session, SessionStatus
@@ -41,6 +41,7 @@ def session(session_id: str) -> str:
         pending=OperationStatus.PENDING,
         most=MOST_OPERATIONS,
         timeline=timeline(operations),
+        phases=PHASES,
         checkpoints=list(islice(store.checkpoints.newest(caller(), session_id), MOST_CHECKPOINTS)),
     )
 

@@ -1,49 +1,79 @@
-"""Operations as bars over time: how long each waited, and how long it ran."""
+"""Operations as bars over time: how long each took to arrive, waited, ran, and lay until its result was first read."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from contract.operation import Operation
 
 WIDTH = 600.0
 NARROWEST = 1.0
+PHASES = ("arrived", "waited", "ran", "lay")
+
+
+class Phase(NamedTuple):
+    """`name` says what it was doing; times are Unix seconds."""
+
+    name: str
+    began: float
+    ended: float
+
+    @property
+    def seconds(self) -> float:
+        return self.ended - self.began
+
+
+class Mark(NamedTuple):
+    """A phase in units of the drawing."""
+
+    name: str
+    at: float
+    wide: float
 
 
 class Bar(NamedTuple):
-    """Places and widths are in units of the drawing; seconds are None for what has not happened."""
+    """`seconds` are those of its phases by name; what has not happened is not in it."""
 
     operation: Operation
-    waited: float
-    ran: float | None
-    waits_at: float
-    waits_wide: float
-    runs_at: float
-    runs_wide: float
+    seconds: dict[str, float]
+    marks: list[Mark]
 
 
 def timeline(operations: Sequence[Operation]) -> list[Bar]:
     """The bars of some operations, the newest first, on one scale."""
     if not operations:
         return []
-    first = min(operation.created_at for operation in operations)
-    last = max(_end(operation) for operation in operations)
+    phases = [list(_phases(operation)) for operation in operations]
+    first = min(phase.began for each in phases for phase in each)
+    last = max(phase.ended for each in phases for phase in each)
     scale = WIDTH / max(last - first, 1e-3)
-    return [_bar(operation, first, scale) for operation in operations]
+    return [
+        Bar(
+            operation,
+            {phase.name: phase.seconds for phase in each},
+            [_mark(phase, first, scale) for phase in each],
+        )
+        for operation, each in zip(operations, phases, strict=True)
+    ]
 
 
-def _bar(operation: Operation, first: float, scale: float) -> Bar:
-    end, started = _end(operation), operation.started_at
-    begun = end if started is None else started
-    return Bar(
-        operation,
-        waited=begun - operation.created_at,
-        ran=None if started is None else end - started,
-        waits_at=(operation.created_at - first) * scale,
-        waits_wide=(begun - operation.created_at) * scale,
-        runs_at=min((begun - first) * scale, WIDTH - NARROWEST),
-        runs_wide=0.0 if started is None else max((end - started) * scale, NARROWEST),
-    )
+def _phases(operation: Operation) -> Iterator[Phase]:
+    accepted, started, ended = operation.created_at, operation.started_at, _end(operation)
+    arrived, waited, ran, lay = PHASES
+    yield Phase(arrived, accepted - operation.uploaded_in, accepted)
+    yield Phase(waited, accepted, ended if started is None else started)
+    if started is not None:
+        yield Phase(ran, started, ended)
+    if operation.read_at is not None:
+        yield Phase(lay, ended, operation.read_at)
+
+
+def _mark(phase: Phase, first: float, scale: float) -> Mark:
+    """What ran can be seen, however short."""
+    wide = phase.seconds * scale
+    if phase.name == "ran":
+        wide = max(wide, NARROWEST)
+    return Mark(phase.name, min((phase.began - first) * scale, WIDTH - NARROWEST), wide)
 
 
 def _end(operation: Operation) -> float:

@@ -1,8 +1,9 @@
 -- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key,
--- fields of its record to answer with
-local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key = unpack(ARGV)
+-- where its trace stands (or ''), seconds of its upload, fields of its record to answer with
+local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key,
+  trace, uploaded_in = unpack(ARGV)
 local function accepted(released)
-  return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 10))}
+  return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 12))}
 end
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.operation(id)) == 1 then return accepted({}) end
@@ -17,6 +18,8 @@ local most = limit_of(owner, 'max_waiting', most_of_key)
 if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-full', most} end
 local at = now()
 append(session, id, kind, request, at)
+redis.call('HSET', keys.operation(id), 'uploaded_in', uploaded_in)
+if trace ~= '' then redis.call('HSET', keys.operation(id), 'trace', trace) end
 redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(id), 'seq'), id)
 redis.call('SADD', keys.owner_waiting(owner), id)
 redis.call('HSET', keys.session(session), 'updated_at', at)

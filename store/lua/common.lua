@@ -32,16 +32,17 @@ end
 
 -- Releases what may run now: the samples at the head of the lane (they only read weights, so
 -- neighbours run together, up to `most`), or else the one operation at its head.
--- Appends {id, kind, worker} for each to `released`.
+-- Appends {id, kind, worker, trace} for each to `released`; the last is false for one that has none.
 local function release(session, most, released)
   local worker = redis.call('HGET', keys.session(session), 'worker')
   local head = redis.call('ZRANGE', keys.lane(session), 0, most - 1)
   for place, id in ipairs(head) do
-    local kind = redis.call('HGET', keys.operation(id), 'kind')
+    local record = redis.call('HMGET', keys.operation(id), 'kind', 'trace')
+    local kind, trace = record[1], record[2]
     if kind ~= 'sample' and place > 1 then break end
     if move(id, 'release') then
       redis.call('ZADD', keys.due, now(), id)
-      released[#released + 1] = {id, kind, worker}
+      released[#released + 1] = {id, kind, worker, trace}
     end
     if kind ~= 'sample' then break end
   end

@@ -10,7 +10,7 @@ redis.call('HINCRBY', keys.session(session), 'epoch', 1)
 give(session, new)
 local at, released = now(), {}
 for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
-  local operation = redis.call('HMGET', keys.operation(id), 'state', 'kind', 'attempts')
+  local operation = redis.call('HMGET', keys.operation(id), 'state', 'kind', 'attempts', 'trace')
   local exhausted = tonumber(operation[3] or 0) >= tonumber(most_attempts)
   redis.call('HDEL', keys.operation(id), 'claim')
   if operation[1] == 'RUNNING' and exhausted and operation[2] ~= 'stop-session' then
@@ -24,7 +24,7 @@ for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
   elseif operation[1] == 'RUNNING' or operation[1] == 'READY' then
     move(id, 'requeue')
     redis.call('ZADD', keys.due, at, id)
-    released[#released + 1] = {id, operation[2], new}
+    released[#released + 1] = {id, operation[2], new, operation[4]}
   end
 end
 return {'moved', release(session, tonumber(most_samples), released)}

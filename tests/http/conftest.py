@@ -84,6 +84,8 @@ def announcement(capacity: int = 100, free_bytes: int = 1 << 30) -> Announcement
         resident_bytes=0,
         free_bytes=free_bytes,
         reserved_bytes=0,
+        decode_fill=0.75,
+        training_fill=0.5,
     )
 
 

@@ -8,6 +8,7 @@ import pytest
 from redis import Redis
 
 from client import ApiError, Client, OperationFailedError
+from client.progress import Steps, results
 from client.results import Sequence, Stepped
 from client.session import Session, grpo_sample, sample
 from contract.forward_backward import ForwardBackwardResult
@@ -43,6 +44,27 @@ def test_a_loop_is_submitted_ahead_and_its_results_are_typed(session: Session, a
     assert (trained.result().loss, trained.result().metrics) == (0.25, {"entropy/mean": 1.5})
     assert stepped.result() == Stepped(1, {"grad_norm": 2.0})
     assert session.read()["lora_config"]["rank"] == 4
+
+
+def test_results_come_in_the_order_of_their_operations_beside_a_bar(
+    session: Session, api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    steps = [session.optim_step() for _ in range(3)]
+    for number, step in enumerate(steps, start=1):
+        api.finish(step.id, OptimStepResult(step=number, metrics={}))
+    assert [stepped.step for stepped in results(steps, title="stepping")] == [1, 2, 3]
+    assert capsys.readouterr().err == "", "nobody asked for a bar"
+    results(steps, progress=True, title="stepping")
+    shown = capsys.readouterr().err
+    assert "stepping" in shown and "3/3" in shown
+
+
+def test_steps_are_counted_from_one_and_show_their_numbers(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = Steps(3)
+    for step in steps:
+        steps.show(reward=step / 4)
+    shown = capsys.readouterr().err
+    assert "3/3" in shown and "reward=0.750" in shown
 
 
 def test_a_sample_to_train_on_has_an_entry_for_each_token() -> None:

@@ -73,7 +73,7 @@ def test_checkpoints_are_listed_downloaded_and_deleted(run: Run, api: Api, tmp_p
     assert [each["id"] for each in said(run("checkpoints", "list", "--json"))] == [operation_id]
     paths = said(run("checkpoints", "download", operation_id, str(tmp_path / "here"), "--json"))
     assert [Path(path).read_bytes() for path in paths] == [b"weights"]
-    assert run("checkpoints", "delete", operation_id, "--yes").exit_code == 0
+    assert said(run("checkpoints", "delete", operation_id, "--yes", "--json")) == {"deleted": operation_id}
     assert said(run("checkpoints", "list", "--json")) == []
 
 
@@ -125,6 +125,13 @@ def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: 
         api.redis.config_set("maxmemory-policy", "noeviction")
     away = findings(CELERITY_REDIS_URL="redis://127.0.0.1:1/0", CELERITY_MODELS_DIR=str(tmp_path / "none"))
     assert away["Redis"]["advice"] and "CELERITY_MODELS_DIR" in away["models"]["advice"]
+
+
+@pytest.mark.parametrize("command", ["worker", "api"])
+def test_a_service_with_a_wrong_setting_is_refused_with_a_sentence(command: str) -> None:
+    refused = CliRunner().invoke(celerity, [command], env={"CELERITY_HORIZONT": "1"})
+    assert refused.exit_code == 1
+    assert refused.output == "Error: CELERITY_HORIZONT is not a setting of Celerity; did you mean CELERITY_HORIZON?\n"
 
 
 def test_the_names_that_clients_read_do_not_stop_a_server() -> None:

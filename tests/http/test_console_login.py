@@ -10,6 +10,7 @@ from app import create_app
 from app.console.blueprint import POLICY
 from contract.api_key import KeyLimits
 from settings import Settings
+from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS, Api
 
@@ -153,7 +154,7 @@ def test_another_owners_things_are_not_there(locked: Any, store: Store) -> None:
         else:
             assert send(bob, path, token(bob.get("/"))).status_code == 404, path
         asked += 1
-    assert asked == 7
+    assert asked == 9
     assert session_id not in bob.get("/").text
     assert session_id in alice.get("/").text
     assert store.sessions.get(session_id).status == "CREATING"
@@ -166,6 +167,16 @@ def test_every_page_lets_the_browser_run_nothing_but_our_files(api: Api, path: s
 
 
 def test_errors_are_pages(api: Api) -> None:
-    answer = api.client.get("/console/sessions/unknown")
-    assert (answer.status_code, answer.mimetype) == (404, "text/html")
-    assert "no such training session" in answer.text
+    broken = api.session().rpartition("/")[2]
+    api.redis.hset(keys.session(broken), "status", "NONSENSE")
+    foreign = {"Origin": "https://elsewhere.example"}
+    for answer, status, words in (
+        (api.client.get("/console/sessions/unknown"), 404, "no such training session"),
+        (api.client.get("/console/nothing/here"), 404, "There is no such page"),
+        (send(api.client, f"/console/sessions/{broken}/stop", "", headers=foreign), 403, "sent by another site"),
+        (api.client.get(f"/console/sessions/{broken}"), 500, "its log says why"),
+    ):
+        assert (answer.status_code, answer.mimetype) == (status, "text/html")
+        assert words in answer.text and "Back to the overview" in answer.text
+        assert answer.headers["Content-Security-Policy"] == POLICY
+    assert api.client.get("/v1/nothing", headers={"Accept": "text/html"}).mimetype == "application/json"

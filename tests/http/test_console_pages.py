@@ -92,7 +92,12 @@ def test_a_session_shows_state_curves_operations_and_checkpoints(api: Api) -> No
     assert f"{path}/operations/{operation_id}" in text and f"{path}/operations/{waiting}" in text
     assert "rank 8, alpha 16, dropout 0.05" in text
     assert f'data-url="{path}/curves"' in text
-    assert "<rect" in text and "data-live" in text
+    assert "data-live" in text
+    for phase in ("arrived", "waited", "ran"):
+        assert f'<rect class="{phase}"' in text and f'data-label="{phase}"' in text
+    assert '<rect class="lay"' not in text, "nobody has read the result"
+    assert api.client.get(f"{session}/operations/sample/{operation_id}").status_code == 200
+    assert '<rect class="lay"' in page(api, path)
 
 
 def test_curves_come_as_points_after_those_that_the_page_has(api: Api) -> None:
@@ -164,6 +169,15 @@ def test_a_session_is_stopped_after_a_question(api: Api) -> None:
     assert answer.location == path
     assert api.client.get(session).json["status"] == "TRAINING_SESSION_STATUS_STOPPING"
     assert f"{path}/stop" not in page(api, path)
+
+
+def test_an_adapter_is_saved_after_a_question(api: Api) -> None:
+    session, path = started(api)
+    assert f"{path}/save" in page(api, path)
+    answer = send(api.client, f"{path}/save", token(api.client.get(f"{path}/save")))
+    assert "inference-checkpoint" in page(api, answer.location)
+    (saving,) = api.client.get(f"{session}/operations").json
+    assert (saving["kind"], saving["operation_id"]) == ("inference-checkpoint", answer.location.rpartition("/")[2])
 
 
 def saved(api: Api, session: str, kind: CheckpointKind, part: Part) -> str:

@@ -28,12 +28,14 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 
 class Up:
-    """A running `python -m celerity up`, its output in a file."""
+    """A running `python -m celerity up`, its log in a file; with --json, what it says beside that in another."""
 
-    def __init__(self, given: Mapping[str, str], log: Path) -> None:
-        self._log = log
-        with log.open("w") as output:
-            self._popen = subprocess.Popen([*STACK, "up"], cwd=ROOT, env=given, stdout=output, stderr=output)
+    def __init__(self, given: Mapping[str, str], log: Path, *options: str) -> None:
+        self._log, self.said = log, log.with_suffix(".json")
+        command = [*STACK, "up", *options]
+        with log.open("w") as errors, self.said.open("w") as said:
+            output = said if "--json" in options else errors
+            self._popen = subprocess.Popen(command, cwd=ROOT, env=given, stdout=output, stderr=errors)
         self.pid = self._popen.pid
         eventually(lambda: "ready: http" in self.log or self._popen.poll() is not None, self.describe)
         assert self._popen.poll() is None, self.describe()
@@ -84,10 +86,14 @@ def test_a_second_stack_on_the_same_data_is_refused(tmp_path: Path) -> None:
     assert "another stack runs in" in second.stderr and "DATA_DIR" in second.stderr
 
 
-def test_the_death_of_a_service_stops_the_stack_with_its_code(up: Up) -> None:
+def test_the_death_of_a_service_stops_the_stack_with_its_code(tmp_path: Path) -> None:
+    given = environment(tmp_path / "data")
+    up = Up(given, tmp_path / "up.log", "--json")
     os.kill(up.pid_of("worker"), signal.SIGKILL)
     assert up.end() == 128 + signal.SIGKILL, up.describe()
     assert "worker ended unexpectedly" in up.log
+    url = f"http://127.0.0.1:{given['PORT']}"
+    assert json.loads(up.said.read_text()) == {"url": url, "docs": f"{url}/docs"}
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")

@@ -152,5 +152,24 @@ def test_when_one_message_cannot_be_sent_the_others_are_not_tried(monkeypatch: p
         return send_task(name, **options)
 
     monkeypatch.setattr(celery, "send_task", send)
-    Dispatcher(celery).publish([Released(id, STEP, WORKER) for id in ("one", "two", "three")])
+    Dispatcher(celery).publish([Released(id, STEP, WORKER, "") for id in ("one", "two", "three")])
     assert tried == ["one"]
+
+
+def test_when_a_client_first_reads_a_result_is_kept_and_a_look_is_no_reading(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    bench.run(step, OptimStepResult(step=1, metrics={}))
+    operations = bench.store.operations
+    looked = operations.result(operations.get(session_id, step), OptimStepResult)
+    assert operations.get(session_id, step).read_at is None
+    assert operations.answer(operations.get(session_id, step), OptimStepResult) == looked
+    first = operations.get(session_id, step)
+    assert first.ended_at and first.read_at and first.read_at >= first.ended_at
+    operations.answer(first, OptimStepResult)
+    assert operations.get(session_id, step).read_at == first.read_at
+
+
+def test_the_upload_of_a_request_is_kept_with_it(bench: Bench) -> None:
+    session = bench.running_session()
+    accepted = bench.store.operations.accept(session.id, STEP, OptimStepRequest(), uploaded_in=2.5)
+    assert (accepted.uploaded_in, bench.store.operations.get(session.id, accepted.id).uploaded_in) == (2.5, 2.5)

@@ -28,6 +28,13 @@ class Session:
         assert created.status_code == 200, created.text
         self.path = f"{SESSIONS}/{created.json()['session_id']}"
 
+    @classmethod
+    def known(cls, http: httpx.Client, session_id: str) -> "Session":
+        """One that is there."""
+        session = cls.__new__(cls)
+        session.http, session.path = http, f"{SESSIONS}/{session_id}"
+        return session
+
     def submit(self, kind: str, body: Json) -> str:
         """The path of an accepted operation."""
         answer = self.http.post(f"{self.path}:{kind}", json=body)

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from models import bundled
 from stack.running import running_stack
 from stack.stack import Stack
 from tests.tiny_model import make_tiny_model
@@ -30,6 +31,8 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_tiny_model(folder / "tiny")
     make_tiny_model(folder / "uniform", zero_head=True)
     make_tiny_model(folder / "tied", tied=True)
+    # What the documentation's examples name, with token ids as large as theirs.
+    make_tiny_model(folder / bundled.NAME, vocab_size=4096)
     # 90 MB, so that writing it takes a while.
     make_tiny_model(folder / "broad", vocab_size=8192, layers=4, hidden_size=512, intermediate_size=2048, std=0.02)
     return folder

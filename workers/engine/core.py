@@ -21,6 +21,7 @@ from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.fill import Fill
 from workers.engine.free_memory import give_back
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
@@ -69,6 +70,7 @@ class EngineCore:
         self._models: dict[Path, ServedModel] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()
+        self.decode_fill, self.training_fill = Fill(config.max_batch_sequences), Fill(config.micro_batch_tokens)
 
     @property
     def is_busy(self) -> bool:
@@ -168,8 +170,8 @@ class EngineCore:
                 raise invalid_input(f"The base model cannot be served: {error}") from error
             give_back()
             most = self._config.micro_batch_tokens
-            decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences)
-            training_batch = TrainingBatch(base, most, self._config.merge_training)
+            decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences, self.decode_fill)
+            training_batch = TrainingBatch(base, most, self._config.merge_training, self.training_fill)
             self._models[directory] = ServedModel(base, decode_batch, training_batch)
         return self._models[directory]
 

@@ -11,6 +11,7 @@ from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention
 from workers.engine.crowd import Crowds
 from workers.engine.failures import as_failure, non_finite, out_of_memory
+from workers.engine.fill import Fill
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
 from workers.engine.lora import grouped
@@ -30,10 +31,11 @@ class DecodeBatch:
     so that the cache always holds all but the newest.
     """
 
-    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int) -> None:
+    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int, fill: Fill) -> None:
+        """`fill` learns of each step by its sequences."""
         self._base = base
         self._prefill_tokens = prefill_tokens
-        self._max_sequences = max_sequences
+        self._max_sequences, self._fill = max_sequences, fill
         self._cache, self._crowds = KvCache(), Crowds()
         self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
         self._waiting = WaitingLine()
@@ -55,6 +57,7 @@ class DecodeBatch:
         hiddens = [self._decode(self._running[:before])] if before else []
         hiddens += [sequence.prompt.last_hidden_1D for sequence in newcomers]
         if hiddens:
+            self._fill.add(len(self._running))
             self._postprocess(self._base.logits(torch.cat(hiddens)))
         if not self._running:
             self._clear()

@@ -76,6 +76,10 @@ class Engine:
         """Memory that the device has left."""
         return self._core.free_bytes()
 
+    def take_fills(self) -> tuple[float, float]:
+        """Since they were last taken: the mean part of the decode batch that was filled, and of a training pass."""
+        return self._core.decode_fill.take(), self._core.training_fill.take()
+
     def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
         """The adapter as it is when the call's turn comes."""
         return self._submit(partial(self._core.copy_adapter, session_id=session_id))

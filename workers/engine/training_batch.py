@@ -9,6 +9,7 @@ from torch import Tensor
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.failures import as_failure
+from workers.engine.fill import Fill
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.lora import Route
 from workers.engine.packed_call import MicroBatch
@@ -17,10 +18,11 @@ from workers.engine.training_pass import TrainingPass
 
 class TrainingBatch:
     """Micro-batches of several sessions share a forward and a backward pass as long as they fit in one of
-    `max_tokens`. Each call is cut as it would be alone, so that sharing changes nothing of its sums."""
+    `max_tokens`. Each call is cut as it would be alone, so that sharing changes nothing of its sums. `fill` learns of
+    each pass by its tokens."""
 
-    def __init__(self, base: BaseModel, max_tokens: int, merges: bool) -> None:
-        self._base, self._max_tokens, self._merges = base, max_tokens, merges
+    def __init__(self, base: BaseModel, max_tokens: int, merges: bool, fill: Fill) -> None:
+        self._base, self._max_tokens, self._merges, self._fill = base, max_tokens, merges, fill
         self._calls: deque[TrainingPass] = deque()
 
     def add(self, call: TrainingPass) -> None:
@@ -77,6 +79,7 @@ class TrainingBatch:
         if not calls:
             return
         batches = [batch for call in calls if (batch := call.upcoming)]
+        self._fill.add(sum(map(_size, calls)))
         with torch.set_grad_enabled(calls[0].differentiates):
             hiddens = self._hidden(calls, batches)
             losses = [call.loss(hidden_TD) for call, hidden_TD in zip(calls, hiddens, strict=True)]
