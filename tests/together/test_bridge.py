@@ -7,8 +7,6 @@ import pytest
 import together.post_training.tinker as tinker
 import torch
 
-from stack.stack import Stack
-
 SEQUENCE = [1, 4, 9, 16, 25, 36]
 STEP = tinker.AdamParams(learning_rate=1e-2)
 
@@ -107,24 +105,3 @@ def test_prompts_are_scored_as_tinker_does(training: tinker.TrainingClient) -> N
     forward = training.forward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy").result()
     assert logprobs[0] is None
     assert logprobs[1:] == pytest.approx(forward.loss_fn_outputs[0]["logprobs"].tolist(), rel=1e-4)
-
-
-async def _async_round(door: str) -> float:
-    service = tinker.ServiceClient(base_url=door, api_key="any")
-    async with await service.create_lora_training_client_async("tiny", rank=2, train_unembed=False) as client:
-        forward = await client.forward_backward_async([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy")
-        step = await client.optim_step_async(STEP)
-        await step
-        sampler = await client.save_weights_and_get_sampling_client_async()
-        sampled = await sampler.sample_async(
-            tinker.ModelInput.from_ints([1, 2]), 2, tinker.SamplingParams(max_tokens=2, stop=["zzz"])
-        )
-        assert len(sampled.sequences) == 2
-        return float((await forward).metrics["loss:sum"])
-
-
-def test_the_async_twins_do_the_same(stack: Stack, door: str) -> None:
-    import asyncio
-
-    assert stack
-    assert asyncio.run(_async_round(door)) > 0

@@ -140,14 +140,3 @@ def test_resources_without_a_generator_are_not_sampled_from(door: str, sdk: Toge
         assert not session.has_generator
         with pytest.raises(BadRequestError, match="generator"):
             sdk.post_training.operations.sample(session.session_id, model_inputs=[tokens(1)], idempotency_key="k")
-
-
-def test_fp4_preparation_says_that_it_is_not_offered(sdk: Together) -> None:
-    api = sdk.post_training.prepare_for_fp4_inference
-    for call in (api.create, api.estimate_cost):
-        with pytest.raises(BadRequestError, match="not offered"):
-            call(inputs={"model_object_id": "x"})
-    assert api.list().data == []
-    for read in (api.retrieve, api.cancel, api.list_events):
-        with pytest.raises(NotFoundError):
-            read("shp-quant-1")

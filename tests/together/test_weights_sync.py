@@ -64,7 +64,7 @@ def test_a_sample_in_flight_keeps_its_version_and_holds_up_only_who_waits_for_th
         assert sync.status == again.status == "TRAINING_OPERATION_STATUS_PENDING"
     assert ended(in_flight) == undisturbed
     published = ended(accepted_after)
-    assert [segments for _, segments in undisturbed + published] == [[(0, 0)]] * 2 + [[(0, 1)]] * 2
-    assert [sequences for sequences, _ in published] != [sequences for sequences, _ in undisturbed]
+    assert (undisturbed[1], published[1]) == ([(0, 0)], [(0, 1)])
+    assert published[0] != undisturbed[0]
     assert versions(session) == (1, 1, False)
     assert api.retrieve_weights_sync(sync.id, session_id=home).output.weights_version == 1  # type: ignore[union-attr]
