@@ -141,8 +141,7 @@ def negative_logprobs(_: list[Any], logprobs: list[torch.Tensor]) -> tuple[torch
 
 
 def every_resource(api: Any) -> set[str]:
-    methods = {name for each in RESOURCES for name in public(type(getattr(api, each)))}
-    return {name for name in methods if not name.endswith(("with_raw_response", "with_streaming_response"))}
+    return {name for each in RESOURCES for name in public(type(getattr(api, each)))}
 
 
 EVERY_CLIENT = set().union(*(public(kind) for kind in (ModelResourcesClient, SessionClient, Trainer, Generator)))
