@@ -117,7 +117,7 @@ def story_of_clients(door: str) -> Story:
 
 
 def story_of_the_bridge(service: tinker.ServiceClient) -> Story:
-    client = yield partial(service.create_lora_training_client, MODEL, rank=4, seed=1, train_unembed=False)
+    client = yield partial(service.create_lora_training_client, MODEL, rank=4, seed=1)
     prompt = tinker.ModelInput.from_ints(PROMPT[:-1])
     datum = tinker.Datum(model_input=prompt, loss_fn_inputs={"target_tokens": PROMPT[1:], "weights": [1.0] * 3})
     scored = yield partial(client.forward, [datum], "cross_entropy")
