@@ -99,6 +99,18 @@ def test_a_custom_loss_is_the_built_in_one_when_it_says_the_same(training: tinke
     assert scored_loss(training) < before
 
 
+def test_a_loss_over_pairs_moves_them_apart_though_its_gradients_cancel_out(training: tinker.TrainingClient) -> None:
+    def preference(_: list[Any], logprobs: list[torch.Tensor]) -> tuple[torch.Tensor, dict[str, float]]:
+        margin = logprobs[0].sum() - logprobs[1].sum()
+        return -torch.nn.functional.logsigmoid(margin), {"margin": float(margin.detach())}
+
+    pair, margins = [datum(SEQUENCE), datum(SEQUENCE[::-1])], []
+    for _ in range(3):
+        margins.append(training.forward_backward_custom(pair, preference).result().metrics["margin"])
+        training.optim_step(STEP).result()
+    assert margins == sorted(margins)
+
+
 def test_prompts_are_scored_as_tinker_does(training: tinker.TrainingClient) -> None:
     sampler = training.save_weights_and_get_sampling_client()
     logprobs = sampler.compute_logprobs(tinker.ModelInput.from_ints(SEQUENCE)).result()
