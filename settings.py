@@ -69,7 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_rank: Count = Limits().max_rank
     max_waiting_operations: Count = Limits().max_waiting_operations
     max_running_samples: Count = 16
-    max_held_requests: CountOrNone = 192
+    max_held_requests: CountOrNone = 256
     default_wait: SecondsOrNone = 1.0
     polling_wait: SecondsOrNone = 20.0
     max_wait: SecondsOrNone = 30.0

@@ -10,7 +10,7 @@ bind = f"127.0.0.1:{os.environ.get('PORT', '8000')}"
 worker_class = "gthread"
 workers = 2
 # Most of them hold a GET (at most CELERITY_MAX_HELD_REQUESTS), and cost next to nothing.
-threads = 256
+threads = 320
 preload_app = False
 # A large body takes its time to arrive and to be checked.
 timeout = 120

@@ -4,7 +4,12 @@ import msgspec
 
 
 class WeightsSyncRequest(msgspec.Struct, frozen=True):
-    """There is nothing to ask for: what is published are the weights as they are when the operation's turn comes."""
+    """What is published are the weights as they are when the operation's turn comes.
+
+    Who asks for it `in_background` does not wait for that turn, and is told which step will be published.
+    """
+
+    in_background: bool = False
 
 
 class WeightsSyncResult(msgspec.Struct, frozen=True):

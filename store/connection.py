@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from redis import Redis
+from redis import BlockingConnectionPool, Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ResponseError
 from redis.retry import Retry
@@ -11,6 +11,11 @@ from store.errors import WriteRefusedError
 
 # How Redis begins an error that says nothing of the command: its disk is full, its replicas are away, a script runs.
 PASSING = ("MISCONF", "NOREPLICAS", "BUSY")
+
+# More threads than this wait for each other: 256 requests that hear of one end at once would otherwise open as many
+# connections, and redis-py refuses more than 100. Commands take less than a millisecond.
+MOST_CONNECTIONS = 64
+ANSWER_SECONDS = 10.0
 
 # redis-py annotates every reply as the union of what decoding and non-decoding clients give,
 # which no caller can use; the store's own signatures are typed where they leave this client.
@@ -31,10 +36,13 @@ class StoreRedis(Redis):
 
 def connect(url: str) -> RawRedis:
     """A client whose connections are made lazily, so that it may be made before a fork."""
-    return StoreRedis.from_url(
+    pool = BlockingConnectionPool.from_url(
         url,
+        max_connections=MOST_CONNECTIONS,
+        timeout=ANSWER_SECONDS,
         socket_connect_timeout=2.0,
-        socket_timeout=10.0,
+        socket_timeout=ANSWER_SECONDS,
         health_check_interval=30,
         retry=Retry(NoBackoff(), 1),
     )
+    return StoreRedis.from_pool(pool)

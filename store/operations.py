@@ -1,6 +1,7 @@
 """Operations as clients see them: accepted, read, waited for, listed, cancelled."""
 
 import time
+from itertools import accumulate
 from typing import Any, TypeVar
 from uuid import uuid4
 
@@ -25,6 +26,7 @@ from store.records import OPERATION_FIELDS, operation_from
 from store.sessions import Sessions
 from tracing import carried
 
+OPTIM_STEP, WEIGHTS_SYNC = (kind.value.encode() for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC))
 UNSETTLED = (SessionStatus.CREATING, SessionStatus.STOPPING)
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -133,15 +135,20 @@ class Operations:
                 if self._context.redis.zscore(keys.lane(session_id), ends[0]) is not None:
                     ended.wait(remaining)
 
-    def step_to_publish(self, session: Session) -> int | None:
-        """The step that the session's last weights-sync to come will publish; None when none is to come."""
+    def steps_to_publish(self, session_id: str) -> dict[str, int]:
+        """Each weights-sync to come, in order, and the step that it will publish if no optim-step before it fails."""
         redis = self._context.redis
+        with redis.pipeline(transaction=True) as pipeline:
+            pipeline.hget(keys.session(session_id), "step")
+            pipeline.zrange(keys.lane(session_id), 0, -1)
+            step, lane = pipeline.execute()
+        ids, step = [id.decode() for id in lane], int(step or 0)
         with redis.pipeline(transaction=False) as pipeline:
-            for id in redis.zrange(keys.lane(session.id), 0, -1):
-                pipeline.hget(keys.operation(id.decode()), "kind")
+            for id in ids:
+                pipeline.hget(keys.operation(id), "kind")
             kinds = pipeline.execute()
-        syncs = [place for place, kind in enumerate(kinds) if kind == b"weights-sync"]
-        return session.step + kinds[: syncs[-1]].count(b"optim-step") if syncs else None
+        steps = accumulate((kind == OPTIM_STEP for kind in kinds), initial=step)
+        return {id: step for id, kind, step in zip(ids, kinds, steps, strict=False) if kind == WEIGHTS_SYNC}
 
     def ahead(self, operation: Operation) -> int | None:
         """How many operations of its session come before a pending one; None once it has begun."""

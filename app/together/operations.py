@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from app.operations import accepted
 from app.state import state
 from app.together.blueprint import SESSIONS, Blueprint, apart, own_session, read
 from contract.forward_backward import ForwardBackwardResult
-from contract.operation import OperationKind
+from contract.operation import Operation, OperationKind, OperationStatus
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult
 from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
@@ -14,6 +16,7 @@ from schemas.together import forward_backward as training
 from schemas.together import sampling
 from schemas.together.operations import WeightsSyncBodySchema, WeightsSyncOperationSchema, operation_view
 from schemas.together.optim_step import OptimStepBodySchema, OptimStepOperationSchema, optim_step_request
+from store.errors import NotFoundError
 
 KIND = OperationKind
 
@@ -82,19 +85,26 @@ def get_optim_step(session_id: str, operation_id: str) -> Any:
 @operations.route("/weights-sync", methods=("POST",))
 @operations.arguments(WeightsSyncBodySchema)
 @operations.response(200, WeightsSyncOperationSchema)
-def weights_sync(_: dict[str, Any], session_id: str) -> Any:
+def weights_sync(body: dict[str, Any], session_id: str) -> Any:
     """Let samples use the weights as they are
 
     Samples that were accepted before keep the weights that they would have had.
     """
-    return operation_view(accepted(own_session(session_id), KIND.WEIGHTS_SYNC, WeightsSyncRequest()))
+    operation = accepted(own_session(session_id), KIND.WEIGHTS_SYNC, WeightsSyncRequest(**body))
+    return _queued(operation) or operation_view(operation)
 
 
 @operations.route("/weights-sync/<id:operation_id>")
 @operations.doc(parameters=["Prefer"])
 @operations.response(200, WeightsSyncOperationSchema)
 def get_weights_sync(session_id: str, operation_id: str) -> Any:
-    """Read a weights-sync operation"""
+    """Read a weights-sync operation
+
+    One in the background is COMPLETED while it waits; the session's policy_state says whether it has been published.
+    """
+    own_session(session_id)
+    if queued := _queued(state().store.operations.get(session_id, operation_id, KIND.WEIGHTS_SYNC)):
+        return queued
     operation, result = read(session_id, operation_id, KIND.WEIGHTS_SYNC, WeightsSyncResult)
     return operation_view(operation, {"weights_version": result.step} if result else None)
 
@@ -118,3 +128,16 @@ def get_sample(session_id: str, operation_id: str) -> Any:
     operation, result = read(session_id, operation_id, KIND.SAMPLE, SampleResult)
     output = apart(session_id, operation_id, sampling.result_view(result)) if result else None
     return operation_view(operation, output)
+
+
+def _queued(operation: Operation) -> dict[str, Any] | None:
+    """A weights-sync in the background that is still to come: to be queued is all that its client waits for."""
+    operations = state().store.operations
+    step = operations.steps_to_publish(operation.session_id).get(operation.id)
+    try:
+        if step is None or not operations.request(operation, WeightsSyncRequest).in_background:
+            return None
+    except NotFoundError:  # it has ended since
+        return None
+    queued = replace(operation, status=OperationStatus.COMPLETED)
+    return operation_view(queued, {"weights_version": step})

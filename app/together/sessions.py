@@ -104,4 +104,5 @@ def _view(session: Session) -> Any:
     training, inference = (
         store.checkpoints.list(caller(), MOST_CHECKPOINTS, 0, session.id, kind) for kind in CheckpointKind
     )
-    return session_view(session, store.operations.step_to_publish(session), training, inference)
+    target = next(reversed(store.operations.steps_to_publish(session.id).values()), None)
+    return session_view(session, target, training, inference)

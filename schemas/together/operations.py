@@ -15,7 +15,13 @@ CODES: dict[str, ErrorCode] = {
     f"{PREFIX}{code.name}": code for code in ErrorCode if code not in (ErrorCode.NON_FINITE, ErrorCode.CANCELLED)
 }
 CODES |= {f"{PREFIX}NON_FINITE_LOSS": ErrorCode.NON_FINITE, f"{PREFIX}UNSPECIFIED": ErrorCode.CANCELLED}
-WAYS = tuple(f"WEIGHT_SYNC_TYPE_{name}" for name in ("SYNCHRONOUS", "BACKGROUND_PUBLISH", "PIPELINE"))
+# Whether the answer comes before the publish does. No sample of the session is in flight when a weights-sync has its
+# turn, so there is nothing for PIPELINE to overlap with.
+IN_BACKGROUND = {
+    "WEIGHT_SYNC_TYPE_SYNCHRONOUS": False,
+    "WEIGHT_SYNC_TYPE_BACKGROUND_PUBLISH": True,
+    "WEIGHT_SYNC_TYPE_PIPELINE": False,
+}
 
 
 class FailureSchema(AnswerSchema):
@@ -33,12 +39,18 @@ class OperationSchema(AnswerSchema):
 
 class WeightsSyncBodySchema(RequestSchema):
     weight_sync_type = Choice(
-        {way: way for way in WAYS}, required=True, description="All three publish when the operation's turn comes."
+        IN_BACKGROUND,
+        required=True,
+        attribute="in_background",
+        description="All three publish when the operation's turn comes. BACKGROUND_PUBLISH is COMPLETED before that.",
     )
 
 
 class WeightsSyncResultSchema(AnswerSchema):
-    weights_version = fields.Integer(required=True, metadata={"description": "The step that samples use now."})
+    weights_version = fields.Integer(
+        required=True,
+        metadata={"description": "The step that samples use now, or will use after a background publish."},
+    )
 
 
 class WeightsSyncOperationSchema(OperationSchema):

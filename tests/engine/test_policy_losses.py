@@ -99,6 +99,14 @@ def test_weighted_logprobs_have_the_weights_as_their_gradient_whatever_their_sig
     assert gradient == pytest.approx(weights)
 
 
+@pytest.mark.parametrize("loss", [WeightedLogprobs(), CrossEntropy(aggregation=Aggregation.SUM)])
+def test_weights_that_cancel_out_are_finite_and_have_a_mean_of_zero(loss: Loss) -> None:
+    value, metrics, gradient = evaluate(of([2], loss, [[0.5, -0.5]]), [-1.0, -4.0])
+    sign = 1 if isinstance(loss, WeightedLogprobs) else -1
+    assert (value, gradient) == (sign * 1.5, [sign * 0.5, sign * -0.5])
+    assert metrics == {"loss:sum": sign * 1.5, "loss:mean": 0.0, "valid_tokens:sum": 2.0}
+
+
 @pytest.mark.parametrize("aggregation", [Aggregation.SEQUENCE_MEAN, Aggregation.TOKEN_MEAN])
 def test_a_sequence_ratio_is_the_geometric_mean_of_the_trained_tokens_ratios(aggregation: Aggregation) -> None:
     lp, q = [-0.1, -3.0, -1.5, -0.2, -2.0], [-0.2, -1.0, -1.3, -0.4, -2.1]

@@ -3,6 +3,7 @@
 import http.client
 import os
 import runpy
+import select
 import signal
 import subprocess
 import sys
@@ -24,6 +25,11 @@ from tests.http.conftest import SESSIONS
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 20_000_000
+ASKED = orjson.dumps({"base_model": "org/tiny"})
+SAMPLE = orjson.dumps(
+    {"prompt": {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}, "sampling_params": {"max_tokens": 2}}
+)
+CANCELLED = "TRAINING_OPERATION_ERROR_CODE_CANCELLED"
 
 
 def free_port() -> int:
@@ -80,7 +86,7 @@ def request(
 
 @pytest.mark.usefixtures("server")
 def test_bodies_of_known_and_unknown_length(port: int) -> None:
-    body = orjson.dumps({"base_model": "org/tiny"})
+    body = ASKED
     assert request(port, "POST", SESSIONS, body)[0] == 200
     assert request(port, "POST", SESSIONS, iter([body[:5], body[5:]]), chunked=True)[0] == 200
     padded = body + b" " * (LIMIT - len(body))
@@ -134,3 +140,20 @@ def eventually(condition: Callable[[], bool], what: str) -> None:
     while not condition():
         assert time.monotonic() < deadline, what
         time.sleep(0.01)
+
+
+@pytest.mark.usefixtures("server")
+def test_with_256_requests_held_others_are_served_at_once_and_all_hear_of_the_end(port: int) -> None:
+    session = f"{SESSIONS}/{request(port, 'POST', SESSIONS, ASKED)[1]['session_id']}"
+    operation_id = request(port, "POST", f"{session}:sample", SAMPLE)[1]["operation_id"]
+    waiting = [http.client.HTTPConnection("127.0.0.1", port, timeout=20) for _ in range(256)]
+    for each in waiting:
+        each.request("GET", f"{session}/operations/sample/{operation_id}", headers={"Prefer": "wait=30"})
+    assert request(port, "POST", f"{session}:sample", SAMPLE)[0] == 200
+    assert request(port, "GET", session)[0] == 200
+    assert select.select([each.sock for each in waiting], [], [], 0)[0] == [], "all of them are held"
+    assert request(port, "POST", f"{session}/operations/{operation_id}:cancel")[0] == 200
+    ends = [orjson.loads(each.getresponse().read()) for each in waiting]
+    assert [end for end in ends if end.get("error", {}).get("code") != CANCELLED] == []
+    for each in waiting:
+        each.close()

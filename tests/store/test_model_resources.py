@@ -4,7 +4,8 @@ import msgspec
 import pytest
 
 from contract.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
-from contract.operation import OperationKind
+from contract.operation import ErrorCode, OperationError, OperationKind
+from contract.optim_step import OptimStepResult
 from contract.session import Session, SessionStatus
 from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from store.errors import NotFoundError, ResourcesStoppedError
@@ -132,12 +133,17 @@ def test_their_sessions_are_listed_apart_from_the_others(bench: Bench) -> None:
     assert [session.id for session in running] == [third.id, first.id]
 
 
-def test_a_weights_sync_to_come_is_foretold(bench: Bench) -> None:
-    session = attached(bench, made(bench))
-    assert bench.store.operations.step_to_publish(session) is None
-    for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC, OperationKind.OPTIM_STEP):
-        bench.store.operations.accept(session.id, kind, WeightsSyncRequest())
-    assert bench.store.operations.step_to_publish(session) == 1
+def test_weights_syncs_to_come_are_foretold(bench: Bench) -> None:
+    session, operations = attached(bench, made(bench)), bench.store.operations
+    assert operations.steps_to_publish(session.id) == {}
+    step, sync, kept = OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC, OptimStepResult(step=1, metrics={})
+    ids = [operations.accept(session.id, kind, WeightsSyncRequest()).id for kind in (step, sync, step, step, sync)]
+    assert operations.steps_to_publish(session.id) == {ids[1]: 1, ids[4]: 3}
+    bench.run(ids[0], kept)
+    assert operations.steps_to_publish(session.id) == {ids[1]: 1, ids[4]: 3}
+    bench.run(ids[1], WeightsSyncResult(step=1))
+    bench.run(ids[2], OperationError(ErrorCode.NON_FINITE, "not finite"))
+    assert operations.steps_to_publish(session.id) == {ids[4]: 2}
 
 
 def test_the_newest_sessions_are_those_with_resources_and_those_without(bench: Bench) -> None:

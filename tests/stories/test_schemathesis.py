@@ -31,28 +31,57 @@ CONFORMANCE = [
 ]
 
 
+# The documents of an app that is never asked anything else; the requests go to the running stack.
+APP = create_app(Settings(), open_store(Settings())).test_client()
+native, together = (
+    schemathesis.openapi.from_dict(APP.get(path).json) for path in ("/openapi.json", "/together/openapi.json")
+)
+some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+# The second door has twice as many calls, on the same parsers and fields.
+few = settings(some, max_examples=8)
+
+
 @pytest.fixture(scope="module")
-def session(http: httpx.Client) -> Session:
-    return Session(http)
+def session_id(http: httpx.Client) -> str:
+    return Session(http).path.rpartition("/")[2]
 
 
-# The document of an app that is never asked anything else; the requests go to the running stack.
-DOCUMENT = create_app(Settings(), open_store(Settings())).test_client().get("/openapi.json").json
-api = schemathesis.openapi.from_dict(DOCUMENT)
+@pytest.fixture(scope="module")
+def publishing_id(http: httpx.Client) -> str:
+    """A session of the second door."""
+    resources = http.post("/together/v1/rl/model-resources", json={"base_model": "tiny"}).json()
+    answer = http.post("/together/v1/rl/training-sessions", json={"model_resources_id": resources["id"]})
+    made: str = answer.json()["id"]
+    return made
 
 
-@api.parametrize()
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@native.parametrize()
+@some
 def test_every_answer_is_documented(case: schemathesis.Case, stack: Stack) -> None:
     check(case, stack)
 
 
-@api.include(path_regex="session_id").exclude(path_regex=":stop").parametrize()
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@native.include(path_regex="session_id").exclude(path_regex=":stop").parametrize()
+@some
 def test_every_answer_about_a_real_session_is_documented(
-    case: schemathesis.Case, stack: Stack, session: Session
+    case: schemathesis.Case, stack: Stack, session_id: str
 ) -> None:
-    case.path_parameters["session_id"] = session.path.rpartition("/")[2]
+    case.path_parameters["session_id"] = session_id
+    check(case, stack)
+
+
+@together.parametrize()
+@few
+def test_every_answer_of_the_second_door_is_documented(case: schemathesis.Case, stack: Stack) -> None:
+    check(case, stack)
+
+
+@together.include(path_regex="session_id").exclude(path_regex="/stop").parametrize()
+@few
+def test_every_answer_of_the_second_door_about_a_real_session_is_documented(
+    case: schemathesis.Case, stack: Stack, publishing_id: str
+) -> None:
+    case.path_parameters["session_id"] = publishing_id
     check(case, stack)
 
 

@@ -7,8 +7,6 @@ import pytest
 import together.post_training.tinker as tinker
 import torch
 
-from stack.stack import Stack
-
 SEQUENCE = [1, 4, 9, 16, 25, 36]
 STEP = tinker.AdamParams(learning_rate=1e-2)
 
@@ -101,30 +99,21 @@ def test_a_custom_loss_is_the_built_in_one_when_it_says_the_same(training: tinke
     assert scored_loss(training) < before
 
 
+def test_a_loss_over_pairs_moves_them_apart_though_its_gradients_cancel_out(training: tinker.TrainingClient) -> None:
+    def preference(_: list[Any], logprobs: list[torch.Tensor]) -> tuple[torch.Tensor, dict[str, float]]:
+        margin = logprobs[0].sum() - logprobs[1].sum()
+        return -torch.nn.functional.logsigmoid(margin), {"margin": float(margin.detach())}
+
+    pair, margins = [datum(SEQUENCE), datum(SEQUENCE[::-1])], []
+    for _ in range(3):
+        margins.append(training.forward_backward_custom(pair, preference).result().metrics["margin"])
+        training.optim_step(STEP).result()
+    assert margins == sorted(margins)
+
+
 def test_prompts_are_scored_as_tinker_does(training: tinker.TrainingClient) -> None:
     sampler = training.save_weights_and_get_sampling_client()
     logprobs = sampler.compute_logprobs(tinker.ModelInput.from_ints(SEQUENCE)).result()
     forward = training.forward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy").result()
     assert logprobs[0] is None
     assert logprobs[1:] == pytest.approx(forward.loss_fn_outputs[0]["logprobs"].tolist(), rel=1e-4)
-
-
-async def _async_round(door: str) -> float:
-    service = tinker.ServiceClient(base_url=door, api_key="any")
-    async with await service.create_lora_training_client_async("tiny", rank=2, train_unembed=False) as client:
-        forward = await client.forward_backward_async([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy")
-        step = await client.optim_step_async(STEP)
-        await step
-        sampler = await client.save_weights_and_get_sampling_client_async()
-        sampled = await sampler.sample_async(
-            tinker.ModelInput.from_ints([1, 2]), 2, tinker.SamplingParams(max_tokens=2, stop=["zzz"])
-        )
-        assert len(sampled.sequences) == 2
-        return float((await forward).metrics["loss:sum"])
-
-
-def test_the_async_twins_do_the_same(stack: Stack, door: str) -> None:
-    import asyncio
-
-    assert stack
-    assert asyncio.run(_async_round(door)) > 0

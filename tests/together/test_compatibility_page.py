@@ -34,9 +34,3 @@ def test_the_page_names_every_method_and_no_other() -> None:
 
 def test_sync_and_async_have_the_same_methods() -> None:
     assert methods(Together(api_key="any")) == methods(AsyncTogether(api_key="any"))
-
-
-def test_the_tests_call_every_method() -> None:
-    code = "\n".join(file.read_text() for file in Path(__file__).parent.glob("*.py"))
-    called = {name.partition(".")[2] for name in methods(Together(api_key="any"))}
-    assert {name for name in called if not re.search(rf"\.{name}\b", code)} == set()

@@ -90,24 +90,6 @@ def test_gradients_of_ones_own_loss_train_like_the_built_in_one(resources: Model
     assert losses[0] == pytest.approx(losses[1], rel=1e-6)
 
 
-def test_samples_use_the_published_weights_and_say_which(session: SessionClient) -> None:
-    def sampled() -> tuple[list[Any], int]:
-        result = session.generator.sample(tokens(*PROMPT), 1, {"max_tokens": 5, "temperature": 0})
-        (segment,) = result.policy_segments
-        return [result.sequences[0].tokens, result.sequences[0].logprobs], segment.version
-
-    first = sampled()
-    session.trainer.forward_backward(samples=[supervised(PROMPT)], loss=CROSS_ENTROPY)
-    session.trainer.optim_step(adam_params={"learning_rate": 0.1, "grad_clip_norm": 0.0})
-    assert sampled() == first
-    assert session.retrieve().policy_state.applied_weights_version == 0
-    for way in ("WEIGHT_SYNC_TYPE_SYNCHRONOUS", "WEIGHT_SYNC_TYPE_BACKGROUND_PUBLISH", "WEIGHT_SYNC_TYPE_PIPELINE"):
-        assert session.trainer.weights_sync(weight_sync_type=way).weights_version == 1
-    state = session.retrieve().policy_state
-    assert (state.applied_weights_version, state.target_weights_version, state.pending_publish) == (1, 1, False)
-    assert sampled() != first and sampled()[1] == 1
-
-
 def test_many_prompts_are_sampled_in_order_and_scored(session: SessionClient) -> None:
     prompts = [tokens(*PROMPT), tokens(9), tokens(1, 2, 3)]
     results = session.generator.sample_batch(

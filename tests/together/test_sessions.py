@@ -4,6 +4,11 @@ import pytest
 from together import BadRequestError, NotFoundError, Together
 from together.post_training import ModelResourcesClient, SessionClient
 
+from settings import load_settings
+from stack.stack import Stack
+from store import keys
+from store.connection import connect
+from store.store import open_store
 from tests.together.bodies import PROMPT, supervised, tokens
 
 
@@ -100,6 +105,31 @@ def test_lists_are_filtered_and_paged_by_cursor(sdk: Together, resources: ModelR
         api.stop(session_id)
 
 
+def test_inactive_sessions_expire_unless_their_expiry_was_extended(stack: Stack, sdk: Together) -> None:
+    api = sdk.post_training
+    homes = [api.model_resources.create(base_model="tiny", inactive_timeout=300).id for _ in range(2)]
+    left, kept = (api.sessions.create(model_resources_id=home).id for home in homes)
+    for session_id in (left, kept):
+        assert api.sessions.retrieve(session_id).status == "TRAINING_SESSION_STATUS_RUNNING"
+    settings = load_settings(stack.processes["worker"].service.environment)
+    redis, store = connect(settings.redis_url), open_store(settings)
+    for key in (*(keys.resources(home) for home in homes), *(keys.session(each) for each in (left, kept))):
+        for time in ("created_at", "updated_at"):
+            redis.hincrbyfloat(key, time, -301)
+    api.model_resources.extend_expiry(homes[1], seconds=60)
+    store.model_resources.sweep()
+    store.close()
+    redis.close()
+    assert api.sessions.retrieve(left).status == "TRAINING_SESSION_STATUS_EXPIRED"
+    assert api.model_resources.retrieve(homes[0]).status == "MODEL_RESOURCES_STATUS_STOPPED"
+    expired = api.sessions.list(status=["TRAINING_SESSION_STATUS_EXPIRED"], model_resources_id=homes[0])
+    assert [each.id for each in expired.data or []] == [left]
+    with pytest.raises(BadRequestError, match="inactive"):
+        api.operations.weights_sync(left, weight_sync_type="WEIGHT_SYNC_TYPE_PIPELINE", idempotency_key="k")
+    assert api.sessions.retrieve(kept).status == "TRAINING_SESSION_STATUS_RUNNING"
+    api.model_resources.stop(homes[1], force=True)
+
+
 def test_a_session_of_one_door_is_unknown_to_the_other(sdk: Together, session: SessionClient, door: str) -> None:
     native = door.removesuffix("/together")
     with Together(base_url=native, api_key="any") as other, pytest.raises(NotFoundError):
@@ -140,14 +170,3 @@ def test_resources_without_a_generator_are_not_sampled_from(door: str, sdk: Toge
         assert not session.has_generator
         with pytest.raises(BadRequestError, match="generator"):
             sdk.post_training.operations.sample(session.session_id, model_inputs=[tokens(1)], idempotency_key="k")
-
-
-def test_fp4_preparation_says_that_it_is_not_offered(sdk: Together) -> None:
-    api = sdk.post_training.prepare_for_fp4_inference
-    for call in (api.create, api.estimate_cost):
-        with pytest.raises(BadRequestError, match="not offered"):
-            call(inputs={"model_object_id": "x"})
-    assert api.list().data == []
-    for read in (api.retrieve, api.cancel, api.list_events):
-        with pytest.raises(NotFoundError):
-            read("shp-quant-1")

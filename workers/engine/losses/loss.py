@@ -42,10 +42,11 @@ def report(
     """The scalar and its metrics, from the trained tokens of a whole call (scales fp64, the rest fp32)."""
     losses_T = token_losses(logprobs_T, arrays, loss).double()
     weights_T = arrays.weights_T.double()
-    total = (weights_T * losses_T).sum()
+    total, weight = float((weights_T * losses_T).sum()), float(weights_T.sum())
     metrics = {
-        "loss:sum": float(total),
-        "loss:mean": float(total / weights_T.sum()) if len(losses_T) else 0.0,
+        "loss:sum": total,
+        # Weights that cancel out have no mean, as none have: a gradient that pushes one token up and one down is fine.
+        "loss:mean": total / weight if weight else 0.0,
         "valid_tokens:sum": float(len(losses_T)),
     }
     if _aggregation(loss) is Aggregation.FIXED_HORIZON:
