@@ -60,9 +60,8 @@ class BaseModel:
         return self._stack(forward_pass)
 
     def logits(self, hidden_ND: Tensor) -> Tensor:
-        """Raw logits [N, V] in the model's dtype."""
-        logits_NV: Tensor = self.head(hidden_ND)
-        return logits_NV
+        """Raw logits [N, V] in the model's dtype, outside of autograd."""
+        return self.head.product(hidden_ND)
 
     @torch.no_grad()
     def _check_head(self, model: Any, tokens_BT: Tensor) -> Tensor:

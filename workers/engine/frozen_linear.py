@@ -1,17 +1,15 @@
 """y = x W^T + b with a W that never changes: laid out once for the kernels that read it."""
 
-from typing import Any
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.functional import linear
 
 # The layout is the same for any batch; this only tells oneDNN that batches are not of one row.
 TYPICAL_ROWS = 64
 
 
-class FrozenLinear(nn.Module):
-    """A frozen linear layer [outputs, inputs]; differentiable by its input.
+class FrozenLinear:
+    """A frozen linear layer [outputs, inputs], outside of autograd.
 
     On a CPU it holds W in oneDNN's blocked layout and nothing else. That product is about twice as fast as torch's
     own in fp32 and reads less memory in a decode step, and a row of its result is bit for bit the same in any batch:
@@ -19,20 +17,14 @@ class FrozenLinear(nn.Module):
     """
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
-        super().__init__()
         self.outputs, self.inputs = weight_OI.shape
         self.is_packed = weight_OI.device.type == "cpu" and is_fast(weight_OI.dtype)
         weight_OI = weight_OI.detach()
         self._weight = torch.ops.mkldnn._reorder_linear_weight(weight_OI, TYPICAL_ROWS) if self.is_packed else weight_OI
         self._bias_O = None if bias_O is None else bias_O.detach().clone()
 
-    def forward(self, x: Tensor) -> Tensor:
-        """[..., inputs] -> [..., outputs]."""
-        y: Tensor = _FrozenProduct.apply(x, self)
-        return y
-
     def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
-        """W x + b + plus, outside of autograd; where W is packed, rounded once."""
+        """W x + b + plus, [M, inputs] -> [M, outputs]; where W is packed, rounded once."""
         if not self.is_packed:
             return _plain(x_MI, self._weight, self._bias_O, plus_MO)
         if len(x_MI) == 1:
@@ -62,18 +54,6 @@ def is_fast(dtype: torch.dtype) -> bool:
     if not torch.backends.mkldnn.is_available():
         return False
     return dtype is torch.float32 or (dtype is torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()))
-
-
-class _FrozenProduct(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, layer: FrozenLinear) -> Tensor:
-        ctx.layer = layer
-        return layer.product(x.flatten(0, -2)).view(*x.shape[:-1], layer.outputs)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        grad = grads[0]
-        return ctx.layer.backward_product(grad.flatten(0, -2)).view(*grad.shape[:-1], ctx.layer.inputs), None
 
 
 def _plain(x_MI: Tensor, weight_OI: Tensor, bias_O: Tensor | None, plus_MO: Tensor | None) -> Tensor:
