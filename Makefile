@@ -38,7 +38,7 @@ load: setup $(VENV)/dev.stamp ## 200 clients at once on a tiny model for a minut
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.load $(ARGS)
 
 bench: setup $(VENV)/dev.stamp peers ## measure all there is beside its peers; tables, JSON and plots in artifacts/bench
-	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks
+	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks $(ARGS)
 
 bench-quick: setup $(VENV)/dev.stamp ## a look within five minutes, beside generate and peft alone
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks --quick

@@ -28,10 +28,11 @@ QUICK = (
 )
 
 
-def parts(quick: bool) -> list[list[str]]:
+def parts(quick: bool, rounds: int | None) -> list[list[str]]:
     if quick:
         return list(QUICK)
-    engine = [[part, "--dtype", dtype] for dtype in DTYPES for part in ENGINE]
+    times = [] if rounds is None else ["--rounds", str(rounds)]
+    engine = [[part, "--dtype", dtype, *times] for dtype in DTYPES for part in ENGINE]
     return [*engine, *([part] for part in AROUND)]
 
 
@@ -44,9 +45,10 @@ def run(part: list[str]) -> bool:
 def main() -> int:
     parser = argparse.ArgumentParser("python -m benchmarks", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="in bf16, less of everything: within five minutes")
-    quick = parser.parse_args().quick
+    parser.add_argument("--rounds", type=int, help="of each engine workload, where less time is at hand")
+    asked = parser.parse_args()
     shutil.rmtree(ROOT / FOLDER, ignore_errors=True)
-    failed = [part for part in parts(quick) if not run(part)]
+    failed = [part for part in parts(asked.quick, asked.rounds) if not run(part)]
     run(["table"])
     run(["plots"])
     for part in failed:
