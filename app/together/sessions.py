@@ -49,12 +49,17 @@ def create_session(body: dict[str, Any]) -> Any:
 @sessions.response(200, SessionListSchema)
 def list_sessions(query: dict[str, Any]) -> Any:
     """List training sessions, newest first"""
-    mine, statuses, attached_to = is_mine(query.get("created_by")), query["status"], query.get("model_resources_id")
+    mine, attached_to = is_mine(query.get("created_by")), query.get("model_resources_id")
+    statuses = query["status"] or ()
 
     def keep(session: Session) -> bool:
-        return mine and attached_to in (None, session.spec.resources_id)
+        return (
+            mine and attached_to in (None, session.spec.resources_id) and (not statuses or session.status in statuses)
+        )
 
-    return page(state().store.sessions.newest_of_resources(caller(), statuses or ()), query, keep, _view)
+    # The entry that a page comes after may have another status by now.
+    among = () if "after" in query else statuses
+    return page(state().store.sessions.newest_of_resources(caller(), among), query, keep, _view)
 
 
 @sessions.route("/<id:session_id>")

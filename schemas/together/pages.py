@@ -1,6 +1,6 @@
 """Pages by cursor: `after` is the id of the last entry of the page before."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import dropwhile, islice
 from typing import Any, Protocol, TypeVar
 
@@ -9,6 +9,7 @@ from marshmallow import ValidationError, fields
 from schemas.base import AnswerSchema, QuerySchema
 from schemas.bounds import Bounds
 from schemas.fields import QueryInteger
+from schemas.problems import refusal
 
 ME = "me"
 
@@ -52,10 +53,18 @@ class MetaSchema(AnswerSchema):
 
 
 def page(newest: Iterable[T], query: dict[str, Any], keep: Callable[[T], bool], view: Callable[[T], Any]) -> Any:
-    """A page of those that are to be kept. Nothing comes after an entry that is not there."""
+    """A page of those that are to be kept. Raises ValidationError when `after` names none of the newest."""
     after, limit = query.get("after"), query["limit"]
-    rest = iter(newest) if after is None else islice(dropwhile(lambda entry: entry.id != after, newest), 1, None)
+    rest = iter(newest) if after is None else _following(after, newest)
     found = [*islice(filter(keep, rest), limit + 1)]
     shown, has_more = found[:limit], len(found) > limit
     meta = {"has_more": has_more, "limit": limit, "next_cursor": shown[-1].id if has_more else ""}
     return {"data": [view(entry) for entry in shown], "meta": meta}
+
+
+def _following(after: str, newest: Iterable[T]) -> Iterator[T]:
+    """An empty page would look like the end of the list."""
+    rest = dropwhile(lambda entry: entry.id != after, newest)
+    if next(rest, None) is None:
+        raise refusal("after", "is not in this list, or not any more; begin again without it")
+    return rest

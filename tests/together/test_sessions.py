@@ -101,7 +101,13 @@ def test_lists_are_filtered_and_paged_by_cursor(sdk: Together, resources: ModelR
     assert set(ids) <= {each.id for each in active.data or []}
     assert api.list(created_by="somebody-else").data == []
     assert api.list(status=["TRAINING_SESSION_STATUS_EXPIRED"]).data == []
-    for session_id in ids:
+    running = ["TRAINING_SESSION_STATUS_CREATING", "TRAINING_SESSION_STATUS_RUNNING"]
+    api.stop(ids[2])
+    after = api.list(model_resources_id=home, status=running, after=ids[2]).data or []  # type: ignore[arg-type]
+    assert [each.id for each in after][:2] == ids[1::-1], "though what they come after is not running any more"
+    with pytest.raises(BadRequestError, match="after: is not in this list"):
+        api.list(after="unheard-of")
+    for session_id in ids[:2]:
         api.stop(session_id)
 
 
