@@ -23,8 +23,6 @@ from store.errors import NotFoundError
 
 PREFIX = "/together/v1/rl"
 SESSIONS = f"{PREFIX}/training-sessions"
-# What stays in an answer whose result is fetched apart.
-SMALL = ("loss", "metrics")
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -75,13 +73,13 @@ def read(session_id: str, operation_id: str, kind: OperationKind, into: type[T])
     return awaited(session_id, operation_id, kind, into, seconds)
 
 
-def apart(session_id: str, operation_id: str, output: dict[str, Any]) -> dict[str, Any]:
-    """The output itself, or when it is large its small part, and where the rest was put."""
-    if len(encoded := write(output)) <= state().settings.inline_bytes:
+def apart(operation: Operation, schema: Schema, output: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
+    """The output itself, or when it is large what stays inline of it, and where the whole was put, in `schema`'s form."""
+    if len(write(output)) <= state().settings.inline_bytes:
         return output
     uploads = state().store.uploads
-    uploads.put(uploads.path(session_id, operation_id), encoded)
-    return {**{name: output[name] for name in SMALL if name in output}, "payload_id": operation_id}
+    uploads.put(uploads.path(operation.session_id, operation.id), write(schema.dump(output)))
+    return {**inline, "payload_id": operation.id}
 
 
 def is_mine(created_by: str | None) -> bool:

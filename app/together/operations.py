@@ -41,8 +41,10 @@ def forward_backward(body: dict[str, Any], session_id: str) -> Any:
 def get_forward_backward(session_id: str, operation_id: str) -> Any:
     """Read a forward-backward operation"""
     operation, result = read(session_id, operation_id, KIND.FORWARD_BACKWARD, ForwardBackwardResult)
-    output = apart(session_id, operation_id, training.result_view(result)) if result else None
-    return operation_view(operation, output)
+    if result is None:
+        return operation_view(operation)
+    schema, inline = training.ForwardBackwardResultSchema(), training.inline_view(result)
+    return operation_view(operation, apart(operation, schema, training.result_view(result), inline))
 
 
 @operations.route("/custom-forward-backward", methods=("POST",))
@@ -126,8 +128,10 @@ def sample(body: dict[str, Any], session_id: str) -> Any:
 def get_sample(session_id: str, operation_id: str) -> Any:
     """Read a sample operation"""
     operation, result = read(session_id, operation_id, KIND.SAMPLE, SampleResult)
-    output = apart(session_id, operation_id, sampling.result_view(result)) if result else None
-    return operation_view(operation, output)
+    if result is None:
+        return operation_view(operation)
+    schema = sampling.SampleResultSchema()
+    return operation_view(operation, apart(operation, schema, sampling.result_view(result), {"results": []}))
 
 
 def _queued(operation: Operation) -> dict[str, Any] | None:

@@ -25,7 +25,7 @@ from schemas.samples import TrainingSample
 from schemas.tensors import DType, dtype_field
 from schemas.together.losses import LossConfigSchema
 from schemas.together.operations import OperationSchema
-from schemas.together.payloads import payload_id
+from schemas.together.payloads import apart_id, payload_id
 from schemas.together.samples import SampleSchema
 
 TARGETS = "loss_fn_inputs.target_tokens.data"
@@ -75,6 +75,7 @@ class LossFnOutputSchema(AnswerSchema):
 
 class ForwardBackwardResultSchema(NativeResultSchema):
     loss_fn_outputs = fields.List(fields.Nested(LossFnOutputSchema), metadata={"description": "If asked for."})
+    payload_id = apart_id()
 
 
 class ForwardBackwardOperationSchema(OperationSchema):
@@ -143,8 +144,13 @@ def _check_names(inputs: dict[str, np.ndarray], loss: Loss, path: str) -> None:
         raise refusal(f"{path}.{name}", "does not belong to this loss")
 
 
+def inline_view(result: ForwardBackwardResult) -> dict[str, Any]:
+    """What stays in the answer when the result is fetched apart."""
+    return {"loss": result.loss, "metrics": result.metrics}
+
+
 def result_view(result: ForwardBackwardResult) -> dict[str, Any]:
-    view = {"loss": result.loss, "metrics": result.metrics}
+    view = inline_view(result)
     if result.logprobs_T is None:
         return view
     assert result.offsets is not None

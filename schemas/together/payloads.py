@@ -16,6 +16,14 @@ def payload_id() -> fields.String:
     )
 
 
+def apart_id() -> fields.String:
+    return fields.String(
+        metadata={
+            "description": "Only of a large result: the rest of it is to be had by payloads/{payload_id}/download-url."
+        }
+    )
+
+
 class UploadSchema(AnswerSchema):
     payload_id = identifier("What payload_id of the operation's body takes.")
     upload_url = url("Where the body is to be PUT, without a key.")

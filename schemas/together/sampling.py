@@ -15,7 +15,7 @@ from schemas.model_input import ModelInputSchema
 from schemas.problems import refusal
 from schemas.sampling import SamplingParamsSchema, prompts_request
 from schemas.together.operations import OperationSchema
-from schemas.together.payloads import payload_id
+from schemas.together.payloads import apart_id, payload_id
 
 MOST_PROMPTS = 16_384
 MOST_TOP = 20
@@ -64,7 +64,12 @@ class PromptResultSchema(AnswerSchema):
 
 
 class SampleResultSchema(AnswerSchema):
-    results = fields.List(fields.Nested(PromptResultSchema), required=True, metadata={"description": "One a prompt."})
+    results = fields.List(
+        fields.Nested(PromptResultSchema),
+        required=True,
+        metadata={"description": "One a prompt; none beside payload_id."},
+    )
+    payload_id = apart_id()
 
 
 class SampleOperationSchema(OperationSchema):

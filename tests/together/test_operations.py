@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from together import BadRequestError, Together
 from together.post_training import ModelResourcesClient, SessionClient
+from together.post_training._arrays import coerce_sample
 
 from tests.together.bodies import PROMPT, loss, scored, supervised, tokens
 
@@ -126,11 +127,35 @@ def test_muon_steps_only_where_the_resources_are_made_for_it(door: str, session:
 
 
 def test_large_bodies_and_results_go_apart(session: SessionClient) -> None:
-    batch = [supervised([7] * 500, [1.0] + [0.0] * 498)] * 90
+    batch = [supervised([7] * 500)] * 90
     result = session.trainer.forward(samples=batch, loss=CROSS_ENTROPY, return_loss_fn_outputs=True)
     outputs = result.loss_fn_outputs or []
     assert [len(each.tensors["logprobs"].data) for each in outputs] == [499] * 90
-    assert result.loss == pytest.approx(-sum(each.tensors["logprobs"].data[0] for each in outputs), rel=1e-5)
+    assert result.loss == pytest.approx(-sum(sum(each.tensors["logprobs"].data) for each in outputs), rel=1e-5)
+    results = session.generator.sample_batch([tokens(*PROMPT)] * 90, 8, {"max_tokens": 20, "seed": 1})
+    alone = session.generator.sample(tokens(*PROMPT), 8, {"max_tokens": 20, "seed": 1})
+    assert [len(each.sequences) for each in results] == [8] * 90
+    assert [each.tokens for each in results[0].sequences] == [each.tokens for each in alone.sequences]
+
+
+def test_what_is_apart_is_named_in_the_answer(sdk: Together, session: SessionClient) -> None:
+    api, home = sdk.post_training.operations, session.session_id
+    batch: Any = [coerce_sample(supervised([7] * 500), "")] * 90
+    scored = api.forward_backward(
+        home, samples=batch, loss=CROSS_ENTROPY, forward_only=True, return_loss_fn_outputs=True, idempotency_key="f"
+    )
+    sampled = api.sample(
+        home,
+        model_inputs=[tokens(*PROMPT)] * 90,
+        num_samples=8,
+        sampling_params={"max_tokens": 20},
+        idempotency_key="s",
+    )
+    read: Any
+    for read, operation in ((api.retrieve_forward_backward, scored), (api.retrieve_sample, sampled)):
+        while (ended := read(operation.id, session_id=home)).output is None:
+            continue
+        assert ended.output.payload_id == operation.id
 
 
 @pytest.mark.parametrize(
