@@ -74,7 +74,7 @@ def read(session_id: str, operation_id: str, kind: OperationKind, into: type[T])
 
 
 def apart(operation: Operation, schema: Schema, output: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:
-    """The output itself, or when it is large what stays inline of it, and where the whole was put, in `schema`'s form."""
+    """The output itself, or when it is large what stays inline, and where the whole was put in `schema`'s form."""
     if len(write(output)) <= state().settings.inline_bytes:
         return output
     uploads = state().store.uploads
