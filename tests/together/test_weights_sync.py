@@ -68,3 +68,15 @@ def test_a_sample_in_flight_keeps_its_version_and_holds_up_only_who_waits_for_th
     assert published[0] != undisturbed[0]
     assert versions(session) == (1, 1, False)
     assert api.retrieve_weights_sync(sync.id, session_id=home).output.weights_version == 1  # type: ignore[union-attr]
+
+
+def test_a_publish_in_the_background_whose_session_ends_first_reads_as_failed(
+    sdk: Together, session: SessionClient
+) -> None:
+    api, home = sdk.post_training.operations, session.session_id
+    api.sample(home, **LONG, idempotency_key="in-flight")
+    sync = api.weights_sync(home, weight_sync_type=BACKGROUND, idempotency_key="sync")  # type: ignore[arg-type]
+    assert sync.status == "TRAINING_OPERATION_STATUS_COMPLETED"
+    sdk.post_training.sessions.stop(home)
+    read = api.retrieve_weights_sync(sync.id, session_id=home)
+    assert read.error and read.error.code == "TRAINING_OPERATION_ERROR_CODE_SESSION_NOT_ACTIVE"
