@@ -112,7 +112,8 @@ class Workers:
         return [id.decode() for id in ids]
 
     def leave(self, worker_id: str) -> None:
-        """Says that a worker is gone for good, so that nobody waits for its heartbeat."""
+        """Says that a worker is gone for good, so that nobody waits for its heartbeat, and what it still runs is not
+        said to have killed it."""
         self._context.redis.zadd(keys.WORKERS, {worker_id: LEFT})
 
     def left(self) -> list[str]:

@@ -8,10 +8,13 @@ if has_ended(record[2]) then return {'refused'} end
 redis.call('HSET', keys.session(session), 'worker', new)
 redis.call('HINCRBY', keys.session(session), 'epoch', 1)
 give(session, new)
+-- A worker that leaves in order hands back what it runs; it has not died of it.
+local has_left = tonumber(redis.call('ZSCORE', keys.workers, lost) or -1) == 0
 local at, released = now(), {}
 for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
   local operation = redis.call('HMGET', keys.operation(id), 'state', 'kind', 'attempts', 'trace')
-  local exhausted = tonumber(operation[3] or 0) >= tonumber(most_attempts)
+  if has_left and operation[1] == 'RUNNING' then redis.call('HINCRBY', keys.operation(id), 'attempts', -1) end
+  local exhausted = not has_left and tonumber(operation[3] or 0) >= tonumber(most_attempts)
   redis.call('HDEL', keys.operation(id), 'claim')
   if operation[1] == 'RUNNING' and exhausted and operation[2] ~= 'stop-session' then
     move(id, 'fail')

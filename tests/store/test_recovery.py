@@ -5,6 +5,7 @@ import pytest
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
+from store.claims import SuspectError
 from store.snapshots import Kept
 from tests.store.conftest import SPEC, WORKER, Bench
 from workers.stranded import Stranded
@@ -102,18 +103,41 @@ def test_a_worker_that_leaves_is_not_waited_for(bench: Bench) -> None:
 def test_an_operation_that_kills_every_worker_fails_and_its_session_goes_on(bench: Bench) -> None:
     session = bench.running_session()
     deadly, after = accept(bench, session.id, TRAIN, STEP)
-    worker = WORKER
-    for attempt in range(5):
-        assert bench.claim(deadly, worker) is not None
-        bench.outbox.take()
-        assert bench.store.sessions.move(session.id, worker, f"worker-{attempt + 2}")
-        worker = f"worker-{attempt + 2}"
+    worker = kill_each_worker_of(bench, session.id, deadly)
     error = bench.store.operations.get(session.id, deadly).error
     assert error is not None
     assert error.code is ErrorCode.INTERNAL_ERROR
     assert "5 times" in error.message
     assert bench.outbox.take() == [after]
     assert bench.claim(after, worker) is not None
+
+
+def test_an_operation_that_workers_hand_back_as_they_leave_has_killed_none(bench: Bench) -> None:
+    session = bench.running_session()
+    (moved,) = accept(bench, session.id, TRAIN)
+    for number in range(1, 8):
+        here, there = f"worker-{number}", f"worker-{number + 1}"
+        assert bench.store.claims.claim(moved, here, here, beside_others=True) is not None
+        bench.beat(there)
+        bench.store.workers.leave(here)
+        bench.store.janitor.move_sessions_of([here])
+    assert bench.store.operations.get(session.id, moved).status is OperationStatus.PENDING
+    assert kill_each_worker_of(bench, session.id, moved, first=8) == "worker-13", "five more, and all of them lost"
+    assert bench.store.operations.get(session.id, moved).status is OperationStatus.FAILED
+
+
+def test_what_was_lost_with_its_workers_stays_a_suspect_when_one_more_leaves(bench: Bench) -> None:
+    session = bench.running_session()
+    (suspect,) = accept(bench, session.id, TRAIN)
+    for here, there in ((WORKER, NEW), (NEW, "worker-3")):
+        bench.beat(there)
+        assert bench.claim(suspect, here) is not None
+        assert bench.store.sessions.move(session.id, here, there)
+    assert bench.claim(suspect, "worker-3") is not None
+    bench.store.workers.leave("worker-3")
+    assert bench.store.sessions.move(session.id, "worker-3", WORKER)
+    with pytest.raises(SuspectError):
+        bench.store.claims.claim(suspect, WORKER, "beside others", beside_others=True)
 
 
 def test_what_changed_the_adapter_is_kept_for_replay_until_a_snapshot_covers_it(bench: Bench) -> None:
@@ -209,13 +233,15 @@ def test_a_session_that_has_ended_does_not_move(bench: Bench) -> None:
     assert bench.store.workers.sessions(NEW) == set()
 
 
-def kill_each_worker_of(bench: Bench, session_id: str, operation_id: str) -> str:
+def kill_each_worker_of(bench: Bench, session_id: str, operation_id: str, first: int = 1) -> str:
     """As often as an operation may be begun; the worker that holds the session at last."""
-    for attempt in range(1, 6):
-        assert bench.claim(operation_id, f"worker-{attempt}") is not None
-        assert bench.store.sessions.move(session_id, f"worker-{attempt}", f"worker-{attempt + 1}")
-    bench.outbox.take()
-    return "worker-6"
+    for attempt in range(first, first + 5):
+        here, there = f"worker-{attempt}", f"worker-{attempt + 1}"
+        bench.beat(there)
+        bench.outbox.take()
+        assert bench.claim(operation_id, here) is not None
+        assert bench.store.sessions.move(session_id, here, there)
+    return f"worker-{first + 5}"
 
 
 def test_a_session_whose_creation_kills_every_worker_ends_in_error(bench: Bench) -> None:
