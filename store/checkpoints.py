@@ -15,6 +15,7 @@ import msgspec
 from contract.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, NewFile, Part
 from contract.codec import decode
 from contract.operation import ErrorCode, OperationFailedError
+from settings import DAY
 from store import keys
 from store.claims import Claim
 from store.context import Context
@@ -134,6 +135,13 @@ class Checkpoints:
         for folder in self._context.redis.zrange(keys.SAVES, 0, -1):
             _, operation_id, fence, _ = folder.decode().split("/")
             self._context.scripts.run("collect_save", folder, operation_id, fence)
+        self._collect_again(self._context.now() - DAY)
+
+    def _collect_again(self, before: float) -> None:
+        """What a late worker may have written to a folder after it was collected."""
+        for folder in self._context.redis.zrangebyscore(keys.COLLECTED, "-inf", before):
+            self._context.redis.sadd(keys.GARBAGE, folder)
+            self._context.redis.zrem(keys.COLLECTED, folder)
 
     def _delete_older_than(self, time: float) -> None:
         for checkpoint_id in self._context.redis.zrangebyscore(keys.checkpoints("::"), "-inf", time):

@@ -28,6 +28,7 @@ checkpoint:{id}           hash   record, owner, session, kind, created_at, folde
 checkpoint:{id}:sessions  set    sessions whose snapshot it is, so that its objects outlive its deletion
 checkpoints:{scope}       zset   checkpoints by created_at; scope is {owner}:{session}:{kind}, an empty part means any
 saves                     zset   folders that a checkpoint is being written to, by the time that was begun
+collected                 zset   those folders that became garbage, by that time: they do so once more, a day later
 secret                    string what download links are signed with
 api_keys                  zset   every API key that was ever made, by created_at
 api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
@@ -63,6 +64,7 @@ API_KEYS = PREFIX + "api_keys"
 DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
+COLLECTED = PREFIX + "collected"
 UPLOADS = PREFIX + "uploads"
 SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
@@ -194,7 +196,8 @@ def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
     functions = [f"{family.__name__} = {_lua_function(family)}" for family in FAMILIES]
     constants = {"sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS, "api_keys": API_KEYS}
-    constants |= {"saves": SAVES, "garbage": GARBAGE, "counters": COUNTERS, "ended_channel": ENDED_CHANNEL}
+    constants |= {"saves": SAVES, "collected": COLLECTED, "garbage": GARBAGE, "counters": COUNTERS}
+    constants |= {"ended_channel": ENDED_CHANNEL}
     named = [f"{name} = '{key}'" for name, key in constants.items()]
     return "local keys = {\n  " + ",\n  ".join(named + functions) + "\n}\n"
 

@@ -144,6 +144,25 @@ def test_what_a_lost_attempt_writes_after_it_was_collected_goes_too(bench: Bench
     assert objects(bench) == []
 
 
+def test_what_a_late_worker_writes_and_dies_before_it_is_refused_goes_a_day_later(bench: Bench) -> None:
+    session = bench.running_session()
+    late = asked(bench, session)
+    folder = bench.store.checkpoints.begin(late)
+    bench.store.sessions.move(session.id, WORKER, "worker-2")
+    bench.store.janitor.sweep()
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    written_late = bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+    claim = bench.claim(late.operation_id, "worker-2")
+    assert bench.store.claims.finish(claim, written(bench, claim))
+    bench.redis.zincrby("celerity:collected", -86_000.0, folder)
+    bench.store.janitor.sweep()
+    assert written_late.state_path in objects(bench), "not yet"
+    bench.redis.zincrby("celerity:collected", -401.0, folder)
+    bench.store.janitor.sweep()
+    assert objects(bench) == [bench.store.checkpoints.get(claim.operation_id, ANONYMOUS).state_path]
+    assert bench.redis.exists("celerity:collected") == 0
+
+
 def test_an_attempt_whose_worker_died_half_way_is_collected(bench: Bench) -> None:
     session = bench.running_session()
     claim = asked(bench, session)
