@@ -8,7 +8,9 @@ from pathlib import Path
 import obstore
 from obstore.exceptions import BaseError as ObjectStoreError
 from obstore.exceptions import NotFoundError
-from obstore.store import LocalStore, ObjectStore, from_url
+from obstore.store import HTTPStore, LocalStore, MemoryStore, ObjectStore, from_url
+
+REFUSED = "CELERITY_OBJECTS_URL cannot be opened: "
 
 
 class Objects:
@@ -17,6 +19,18 @@ class Objects:
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
         self._root = Path(store.prefix) if isinstance(store, LocalStore) else None
+
+    def check(self) -> None:
+        """Raises ValueError when a store elsewhere cannot be read: there is no such bucket, or its keys are not good.
+
+        A folder was seen as it was opened.
+        """
+        if self._root:
+            return
+        try:
+            next(iter(obstore.list(self._store, chunk_size=1)), None)
+        except (ObjectStoreError, OSError) as error:
+            raise ValueError(REFUSED + _reason(error)) from error
 
     def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
         """From chunks, an object may be larger than memory; what raises while they are made leaves no object."""
@@ -64,7 +78,8 @@ class Objects:
 def open_objects(url: str, data_dir: Path) -> Objects:
     """The store at `url` (s3://bucket/prefix, file:///path, ...); without one, a folder of `data_dir`.
 
-    Raises ValueError for what is no such URL, or a folder that is not there.
+    Raises ValueError for what is no such URL, a folder that is not there, or a store that not every process would share
+    or that signs no URLs.
     """
     if url:
         return Objects(_opened(url))
@@ -73,8 +88,16 @@ def open_objects(url: str, data_dir: Path) -> Objects:
 
 def _opened(url: str) -> ObjectStore:
     try:
-        return from_url(url)
+        store = from_url(url)
     except (ObjectStoreError, ValueError) as error:
-        # What follows the first line is for those who write obstore.
-        reason = str(error).partition("\n")[0]
-        raise ValueError(f"CELERITY_OBJECTS_URL cannot be opened: {reason}") from error
+        raise ValueError(REFUSED + _reason(error)) from error
+    if isinstance(store, MemoryStore):
+        raise ValueError(f"{REFUSED}each process would have objects of its own at {url}")
+    if isinstance(store, HTTPStore):
+        raise ValueError(f"{REFUSED}{url} is no bucket; s3://bucket/prefix is one, and AWS_ENDPOINT_URL says where")
+    return store
+
+
+def _reason(error: Exception) -> str:
+    """What follows its first line, or is XML, is for those who write obstore."""
+    return str(error).partition("\n")[0].partition(": <?xml")[0]

@@ -29,6 +29,7 @@ class Store:
 
     def __init__(self, redis: RawRedis, objects: Objects, dispatcher: Dispatcher, settings: Settings) -> None:
         self._redis = redis
+        self._objects = objects
         payloads = Payloads(objects, settings.inline_bytes)
         context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
         self.sessions = Sessions(context)
@@ -54,6 +55,10 @@ class Store:
     def ping(self) -> None:
         """Raises one of Unavailable when Redis is away."""
         self._redis.ping()
+
+    def check_objects(self) -> None:
+        """Raises ValueError when the objects cannot be read."""
+        self._objects.check()
 
     def eviction_policy(self) -> str:
         """What Redis does when its memory is full; anything but noeviction may lose operations."""

@@ -46,13 +46,14 @@ class Runtime:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Waits for Redis. Raises ValueError when it may throw operations away."""
+        """Waits for Redis. Raises ValueError when it may throw operations away, or the objects cannot be read."""
         policy = persist(self.store.eviction_policy, "starting")
         if policy != "noeviction":
             raise ValueError(
                 f"Redis has the eviction policy {policy} and could drop accepted operations; "
                 "set maxmemory-policy to noeviction"
             )
+        self.store.check_objects()
         self.engine.start()
 
     def close(self) -> None:
