@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import click
+import msgspec
 
 from celerity.output import as_json, show
 from celerity.store_access import beside_settings
@@ -15,6 +16,7 @@ from models.folders import model_folders
 from settings import Settings
 from stack.plan import read_plan
 from store.errors import Unavailable
+from store.objects import open_objects
 from store.store import open_store
 
 
@@ -46,7 +48,7 @@ def doctor(as_json: bool) -> None:
 
 
 def _redis(settings: Settings) -> Iterator[Finding]:
-    store = open_store(settings)
+    store = open_store(msgspec.structs.replace(settings, objects_url=""))
     try:
         policy, is_durable = store.eviction_policy(), store.is_durable()
     except Unavailable as error:
@@ -60,6 +62,17 @@ def _redis(settings: Settings) -> Iterator[Finding]:
     yield Finding("Redis memory", policy, "" if policy == "noeviction" else evicts)
     forgets = "set appendonly to yes: a restart would lose everything"
     yield Finding("Redis durability", "append-only file" if is_durable else "none", "" if is_durable else forgets)
+
+
+def _objects(settings: Settings) -> Iterator[Finding]:
+    if not settings.objects_url:
+        return
+    try:
+        open_objects(settings.objects_url, settings.data_dir).check()
+    except ValueError as error:
+        yield Finding("objects", str(error), "name a bucket or a folder that is there, and the keys that open it")
+        return
+    yield Finding("objects", f"reached at {settings.objects_url}")
 
 
 def _torch(settings: Settings) -> Iterator[Finding]:
@@ -108,4 +121,4 @@ def _port(settings: Settings) -> Iterator[Finding]:
     yield Finding("port", f"{plan.bind} is free")
 
 
-CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_redis, _torch, _models, _disk, _port)
+CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_redis, _objects, _torch, _models, _disk, _port)

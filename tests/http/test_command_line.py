@@ -117,7 +117,9 @@ def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: 
     there = findings()
     assert there["Redis"]["found"] == "reached" and there["device"]["found"].startswith("cpu, torch")
     assert there["Redis memory"] == {"what": "Redis memory", "found": "noeviction", "advice": ""}
-    assert there["disk"]["advice"] == ""
+    assert there["disk"]["advice"] == "" and "objects" not in there
+    assert findings(CELERITY_OBJECTS_URL=f"file://{tmp_path}")["objects"]["advice"] == ""
+    assert "folder" in findings(CELERITY_OBJECTS_URL="file:///no/such/folder")["objects"]["advice"]
     api.redis.config_set("maxmemory-policy", "allkeys-lru")
     try:
         assert "noeviction" in findings()["Redis memory"]["advice"]
