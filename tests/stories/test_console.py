@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from safetensors.numpy import load_file
 
 from stack.stack import Stack
 from tests.browser import DESK, PHONE, Complaints, chromium, running_browser, width_beyond
@@ -127,6 +128,17 @@ def test_the_keyboard_alone_reaches_the_content_first(page: Page) -> None:
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+
+
+def test_an_adapter_is_saved_and_downloaded(page: Page, run: Session) -> None:
+    page.goto(console_path(run))
+    page.get_by_role("link", name="Save…").click()
+    page.get_by_role("button", name="Save a checkpoint").click()
+    page.locator("#operation a[href^='/console/checkpoints/']").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="adapter_model.safetensors").click()
+    tensors = load_file(download.value.path())
+    assert len(tensors) == 2 * 7 * 2, "A and B of seven projections in each of the two layers"
 
 
 def test_stop_asks_and_then_stops(page: Page, http: httpx.Client) -> None:
