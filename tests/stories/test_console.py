@@ -78,6 +78,17 @@ def test_curves_move_while_a_run_goes_on(page: Page, run: Session) -> None:
     expect(page.locator("#session dd").nth(3)).to_have_text(str(step + 1))
 
 
+def test_a_curve_that_begins_later_takes_its_own_place(page: Page, http: httpx.Client) -> None:
+    session = Session(http)
+    session.train([scored([1, 2], session.sample([1, 2], max_tokens=2)[0], 1.0)])
+    page.goto(console_path(session))
+    expect(page.locator("figure").first).to_contain_text("Loss")
+    for name in ("mine", "reward"):
+        assert http.post(f"{session.path}:log", json={"name": name, "step": 1, "value": 0.5}).status_code == 200
+    expect(page.locator("figure").first).to_contain_text("Reward")
+    expect(page.locator("figure").last).to_contain_text("mine")
+
+
 def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, run: Session) -> None:
     page.goto(console_path(run))
     expect(page.locator("figure").first).to_be_visible()
