@@ -71,6 +71,10 @@ def test_the_overview_tells_sessions_workers_and_their_newest_numbers(api: Api) 
     assert 'class="trouble"' not in text
 
 
+def test_an_empty_overview_says_how_to_begin_on_this_very_server(api: Api) -> None:
+    assert "<code>make demo URL=http://localhost</code>" in page(api, "/")
+
+
 def test_the_overview_says_in_words_what_is_wrong(api: Api) -> None:
     session = api.session()
     (creation,) = api.redis.zrange(f"celerity:session:{session.rpartition('/')[2]}:lane", 0, 0)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from safetensors.numpy import load_file
 
 from stack.stack import Stack
 from tests.browser import DESK, PHONE, Complaints, chromium, running_browser, width_beyond
@@ -77,6 +78,17 @@ def test_curves_move_while_a_run_goes_on(page: Page, run: Session) -> None:
     expect(page.locator("#session dd").nth(3)).to_have_text(str(step + 1))
 
 
+def test_a_curve_that_begins_later_takes_its_own_place(page: Page, http: httpx.Client) -> None:
+    session = Session(http)
+    session.train([scored([1, 2], session.sample([1, 2], max_tokens=2)[0], 1.0)])
+    page.goto(console_path(session))
+    expect(page.locator("figure").first).to_contain_text("Loss")
+    for name in ("mine", "reward"):
+        assert http.post(f"{session.path}:log", json={"name": name, "step": 1, "value": 0.5}).status_code == 200
+    expect(page.locator("figure").first).to_contain_text("Reward")
+    expect(page.locator("figure").last).to_contain_text("mine")
+
+
 def test_a_tab_that_nobody_sees_asks_for_nothing(page: Page, run: Session) -> None:
     page.goto(console_path(run))
     expect(page.locator("figure").first).to_be_visible()
@@ -127,6 +139,17 @@ def test_the_keyboard_alone_reaches_the_content_first(page: Page) -> None:
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
     page.keyboard.press("Enter")
     expect(page.locator("main")).to_be_focused()
+
+
+def test_an_adapter_is_saved_and_downloaded(page: Page, run: Session) -> None:
+    page.goto(console_path(run))
+    page.get_by_role("link", name="Save…").click()
+    page.get_by_role("button", name="Save a checkpoint").click()
+    page.locator("#operation a[href^='/console/checkpoints/']").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="adapter_model.safetensors").click()
+    tensors = load_file(download.value.path())
+    assert len(tensors) == 2 * 7 * 2, "A and B of seven projections in each of the two layers"
 
 
 def test_stop_asks_and_then_stops(page: Page, http: httpx.Client) -> None:

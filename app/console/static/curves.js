@@ -100,10 +100,18 @@
     });
   }
 
+  // What is none of the charts comes last.
+  function rank(title) {
+    const at = charts.findIndex((chart) => chart.title === title);
+    return at < 0 ? charts.length : at;
+  }
+
   function figureOf(title) {
     const figure = document.createElement("figure");
+    figure.dataset.title = title;
     figure.append(document.createElement("figcaption"), element("div", "chart"));
-    place.append(figure);
+    const next = [...place.children].find((other) => rank(other.dataset.title) > rank(title));
+    place.insertBefore(figure, next ?? null);
     return figure;
   }
 
