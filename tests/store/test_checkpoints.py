@@ -45,6 +45,16 @@ def saved(bench: Bench, session: Session, kind: CheckpointKind = TRAINING) -> Ch
     return bench.store.checkpoints.get(claim.operation_id, ANONYMOUS)
 
 
+def written_after_it_was_collected(bench: Bench) -> tuple[Claim, str, Checkpoint]:
+    """The claim of a late worker, the folder that it began, and what it wrote there when its attempt was given up."""
+    late = asked(bench, bench.running_session())
+    folder = bench.store.checkpoints.begin(late)
+    bench.store.sessions.move(late.session_id, WORKER, "worker-2")
+    bench.store.janitor.sweep()
+    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
+    return late, folder, bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+
+
 def objects(bench: Bench) -> list[str]:
     """The paths of all objects of checkpoints."""
     folder = bench.settings.data_dir / "objects"
@@ -132,26 +142,14 @@ def test_a_lost_attempt_leaves_nothing_and_the_next_one_counts(bench: Bench) -> 
 
 
 def test_what_a_lost_attempt_writes_after_it_was_collected_goes_too(bench: Bench) -> None:
-    session = bench.running_session()
-    late = asked(bench, session)
-    folder = bench.store.checkpoints.begin(late)
-    bench.store.sessions.move(session.id, WORKER, "worker-2")
-    bench.store.janitor.sweep()
-    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
-    checkpoint = bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+    late, _, checkpoint = written_after_it_was_collected(bench)
     assert not bench.store.claims.finish(late, checkpoint)
     bench.store.janitor.sweep()
     assert objects(bench) == []
 
 
 def test_what_a_late_worker_writes_and_dies_before_it_is_refused_goes_a_day_later(bench: Bench) -> None:
-    session = bench.running_session()
-    late = asked(bench, session)
-    folder = bench.store.checkpoints.begin(late)
-    bench.store.sessions.move(session.id, WORKER, "worker-2")
-    bench.store.janitor.sweep()
-    parts = {Part.STATE: [NewFile.of("state", b"weights and moments")]}
-    written_late = bench.store.checkpoints.write(late, folder, TRAINING, 3, parts)
+    late, folder, written_late = written_after_it_was_collected(bench)
     claim = bench.claim(late.operation_id, "worker-2")
     assert bench.store.claims.finish(claim, written(bench, claim))
     bench.redis.zincrby("celerity:collected", -86_000.0, folder)

@@ -8,6 +8,16 @@ from typing import Any
 from together import APIStatusError
 from together.post_training import OperationFuture
 
+# Of client.post_training.
+RESOURCES = (
+    "supported_models",
+    "model_resources",
+    "sessions",
+    "operations",
+    "checkpoints",
+    "prepare_for_fp4_inference",
+)
+
 # Each call is yielded, and its answer (a refusal, too) is sent back.
 Story = Generator[partial[Any], Any, None]
 

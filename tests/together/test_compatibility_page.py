@@ -6,15 +6,9 @@ from pathlib import Path
 
 from together import AsyncTogether, Together
 
+from tests.together.storytelling import RESOURCES
+
 PAGE = Path(__file__).parents[2] / "docs" / "compatibility.md"
-RESOURCES = (
-    "supported_models",
-    "model_resources",
-    "sessions",
-    "operations",
-    "checkpoints",
-    "prepare_for_fp4_inference",
-)
 NOT_CALLS = {"with_raw_response", "with_streaming_response"}
 
 

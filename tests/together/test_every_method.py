@@ -10,7 +10,7 @@ from together import APIStatusError, AsyncTogether, Together
 from together.post_training import Generator, ModelResourcesClient, SessionClient, Trainer
 
 from tests.together.bodies import PROMPT, loss, supervised, tokens
-from tests.together.storytelling import Story, public, tell, tell_async
+from tests.together.storytelling import RESOURCES, Story, public, tell, tell_async
 
 MODEL = "tiny"
 LORA: Any = {"rank": 4, "seed": 7}
@@ -27,14 +27,6 @@ OPERATIONS: dict[str, dict[str, Any]] = {
     "create_training_checkpoint": {},
     "create_inference_checkpoint": {},
 }
-RESOURCES = (
-    "supported_models",
-    "model_resources",
-    "sessions",
-    "operations",
-    "checkpoints",
-    "prepare_for_fp4_inference",
-)
 
 
 def story_of_resources(api: Any) -> Story:
