@@ -31,7 +31,7 @@ def test_sampler_and_trainer_agree_on_a_rollout_and_a_crowd_changes_no_token(
     workload = Writer(random_text(TOKENIZER_SIZE)).rollout(prompts=4, num_samples=4)
     verdict = judge(engine, workload, alone=2)
     engine.close()
-    assert verdict.breaks(dtype) == []
+    assert verdict.breaks(dtype, device) == []
 
 
 @pytest.mark.parametrize("device", DEVICES)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
-from torch.nn.functional import scaled_dot_product_attention
+from torch.nn.functional import pad, scaled_dot_product_attention
 
-from workers.engine.causal_attention import AttentionLayer, causal
+from workers.engine.causal_attention import QUERY_STEP, AttentionLayer, causal
 from workers.engine.kv_cache import LENGTH_STEP, KvCache
 
 
@@ -69,9 +69,11 @@ class DecodeAttention:
         keys, values = self._cache.read(layer.index, slice(0, rows), self._length)
         q_BHD = q_THD if self._is_in_order else q_THD[self.order_B]
         q_BKGD = q_BHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
-        bias = self._bias(layer, q_THD.dtype)
+        group, bias = q_BKGD.shape[2], self._bias(layer, q_THD.dtype)
+        if q_BKGD.device.type == "cpu":
+            q_BKGD = pad(q_BKGD, (0, 0, 0, -group % QUERY_STEP))
         out_BKGD = scaled_dot_product_attention(q_BKGD, keys, values, attn_mask=bias, scale=layer.scale)
-        out_BHD = out_BKGD.reshape(rows, heads, -1)
+        out_BHD = out_BKGD[:, :, :group].reshape(rows, heads, -1)
         return out_BHD if self._is_in_order else out_BHD[self._rows_T]
 
     def _bias(self, layer: AttentionLayer, dtype: torch.dtype) -> Tensor:

@@ -12,8 +12,7 @@ class FrozenLinear:
     """A frozen linear layer [outputs, inputs], outside of autograd.
 
     On a CPU it holds W in oneDNN's blocked layout and nothing else. That product is about twice as fast as torch's
-    own in fp32 and reads less memory in a decode step, and a row of its result is bit for bit the same in any batch:
-    so one row alone, for which oneDNN has another kernel with sums in another order, is computed as two.
+    own in fp32 and reads less memory in a decode step, and a row of its result is bit for bit the same in any batch.
     """
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
@@ -27,9 +26,6 @@ class FrozenLinear:
         """W x + b + plus, [M, inputs] -> [M, outputs]; where W is packed, rounded once."""
         if not self.is_packed:
             return _plain(x_MI, self._weight, self._bias_O, plus_MO)
-        if len(x_MI) == 1:
-            twice = None if plus_MO is None else torch.cat([plus_MO, plus_MO])
-            return self.product(torch.cat([x_MI, x_MI]), twice)[:1]
         return _onednn(x_MI, self._weight, self._bias_O, plus_MO)
 
     def dense(self) -> Tensor:
@@ -62,6 +58,10 @@ def _plain(x_MI: Tensor, weight_OI: Tensor, bias_O: Tensor | None, plus_MO: Tens
 
 
 def _onednn(x_MI: Tensor, weight: Tensor, bias_O: Tensor | None, plus_MO: Tensor | None) -> Tensor:
+    if len(x_MI) == 1:
+        # For one row alone oneDNN has another kernel, with sums in another order.
+        twice = None if plus_MO is None else torch.cat([plus_MO, plus_MO])
+        return _onednn(torch.cat([x_MI, x_MI]), weight, bias_O, twice)[:1]
     y_MO: Tensor
     if plus_MO is None:
         y_MO = torch.ops.mkldnn._linear_pointwise(x_MI, weight, bias_O, "none", [], "")
