@@ -22,7 +22,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
 from workers.engine.fill import Fill
-from workers.engine.free_memory import give_back
+from workers.engine.free_memory import give_back, map_large_blocks
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
 from workers.engine.published import Published
@@ -67,6 +67,7 @@ class EngineCore:
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
         self._device, self._dtype = config.torch_device, config.torch_dtype
+        map_large_blocks()
         self._models: dict[Path, ServedModel] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()

@@ -1,11 +1,26 @@
-"""Memory that was freed, back to the operating system."""
+"""What the process takes of the operating system's memory, where glibc is the one that asks for it."""
 
 import ctypes
 import sys
 
+# Of mallopt. Larger blocks have pages of their own, which go back when they are freed; smaller ones would too, but
+# asking for their pages again each time costs a third of the speed at 1 MiB.
+M_MMAP_THRESHOLD = -3
+LARGE_BYTES = 32 << 20
+
 
 def give_back() -> None:
-    """glibc keeps what loading a model leaves free: about as much again as the model in bf16. Elsewhere, nothing."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
+    """glibc keeps what loading a model leaves free: about as much again as the model in bf16."""
+    if malloc_trim := _of_glibc("malloc_trim"):
+        malloc_trim(0)
+
+
+def map_large_blocks() -> None:
+    """glibc raises that bound as it goes, and with it what it keeps of the heap's free end: in training, a quarter more
+    memory. A bound that is set stays, and so does the other."""
+    if mallopt := _of_glibc("mallopt"):
+        mallopt(M_MMAP_THRESHOLD, LARGE_BYTES)
+
+
+def _of_glibc(name: str) -> "ctypes._NamedFuncPointer | None":
+    return getattr(ctypes.CDLL(None), name, None) if sys.platform == "linux" else None
