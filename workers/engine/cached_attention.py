@@ -7,8 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from workers.engine.causal_attention import QUERY_STEP, AttentionLayer, causal
+from workers.engine.causal_attention import AttentionLayer, causal
 from workers.engine.kv_cache import LENGTH_STEP, KvCache
+
+# On a CPU the queries of a head of keys are filled up to multiples of this, so that the kernel's buffers are aligned
+# whichever thread computes a row, and its sums have one order.
+QUERY_STEP = 8
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-# On a CPU, queries and keys are filled up to multiples of these. Otherwise the order in which torch's kernel sums a
-# token's row depends on its neighbours and on the thread that computes it; so it is the same in training, prefill and
-# decode, to the bit (docs/decisions/0018-the-same-bits.md).
-QUERY_STEP, KEY_STEP = 8, 64
+from workers.engine.kv_cache import LENGTH_STEP
+
 # Attention weights held at once in backward, in elements: 64 MiB.
 BLOCK_ELEMENTS = 1 << 24
 
@@ -45,8 +43,9 @@ def _forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor)
     length, keys = len(q_LHD), len(k_MKD)
     is_plain = length == keys and not layer.is_cut(keys)
     if q_LHD.device.type == "cpu":
-        # What is added comes last, so that no token sees it.
-        q_LHD, k_MKD, v_MKD = (_filled(part, KEY_STEP) for part in (q_LHD, k_MKD, v_MKD))
+        # To steps as in decode: otherwise the order in which torch's kernel sums a row depends on its neighbours and
+        # its thread (docs/decisions/0018-the-same-bits.md). What is added comes last, so that no token sees it.
+        q_LHD, k_MKD, v_MKD = (_filled(part) for part in (q_LHD, k_MKD, v_MKD))
     start = keys - length
     mask_LM = None if is_plain else layer.visible(start, start + len(q_LHD), len(k_MKD), q_LHD.device)
     q, k, v = (part.transpose(0, 1)[None] for part in (q_LHD, k_MKD, v_MKD))
@@ -56,8 +55,8 @@ def _forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor)
     return out[0].transpose(0, 1)[:length]
 
 
-def _filled(x_LHD: Tensor, step: int) -> Tensor:
-    return pad(x_LHD, (0, 0, 0, 0, 0, -len(x_LHD) % step))
+def _filled(x_LHD: Tensor) -> Tensor:
+    return pad(x_LHD, (0, 0, 0, 0, 0, -len(x_LHD) % LENGTH_STEP))
 
 
 class _CausalAttention(torch.autograd.Function):

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-# Memory is held for lengths that are multiples of this.
+# Memory is held for lengths that are multiples of this, and on a CPU attention goes over such lengths.
 LENGTH_STEP = 64
 
 Held = tuple[Tensor, Tensor]

@@ -56,7 +56,7 @@ class _TargetLogprobs(torch.autograd.Function):
         return (slopes_ND * grads[0][:, None]).to(slopes_ND.dtype), None, None
 
 
-def chunks(count: int, vocabulary: int) -> list[slice]:
-    """`count` rows in parts whose logits may be held at once."""
-    size = max(1, CHUNK_ELEMENTS // vocabulary)
+def chunks(count: int, vocabulary: int, elements: int = CHUNK_ELEMENTS) -> list[slice]:
+    """`count` rows in parts of at most so many logits, but of one row at least."""
+    size = max(1, elements // vocabulary)
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
 from contract.sample import SamplingParams
+from workers.engine.logprob_head import chunks
 
 BLOCK = 256
 # Logits taken at once on a CPU, in elements: what its caches hold of them. A pass over more costs five times as much.
@@ -24,8 +25,8 @@ def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float])
     not finite gets some token and a logprob that is not finite.
     """
     uniforms_B = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
-    size = max(1, CHUNK_ELEMENTS // logits_BV.shape[1]) if logits_BV.device.type == "cpu" else len(params)
-    parts = [slice(start, start + size) for start in range(0, len(params), size)]
+    elements = CHUNK_ELEMENTS if logits_BV.device.type == "cpu" else logits_BV.numel()
+    parts = chunks(len(params), logits_BV.shape[1], elements)
     drawn = [_draw(logits_BV[part], params[part], uniforms_B[part]) for part in parts]
     tokens_B, logprobs_B = (torch.cat(column) for column in zip(*drawn, strict=True))
     return tokens_B, logprobs_B
