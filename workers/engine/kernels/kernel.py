@@ -1,0 +1,64 @@
+"""A kernel as Python calls it: by dtype, on tensors' memory."""
+
+import ctypes
+import os
+from functools import cached_property
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from workers.engine.kernels.library import compiler, library
+
+MODES = ("auto", "native", "torch")
+DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
+CACHE_FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "celerity"
+
+_chosen: list[ctypes.CDLL | None] = []
+
+
+def choose(mode: str) -> None:
+    """Whether this process uses the kernels, to be said before a model is loaded: "auto" does where there is a C++
+    compiler, "native" insists, "torch" does without.
+
+    Raises:
+        ValueError: a mode that is not known, or "native" without a compiler.
+    """
+    if mode not in MODES:
+        raise ValueError(f"kernels {mode!r} are not known; use one of {', '.join(MODES)}")
+    cxx = compiler() if mode != "torch" else None
+    if mode == "native" and cxx is None:
+        raise ValueError("kernels 'native' need a C++ compiler: install g++ or clang++, or name one in CXX")
+    _chosen[:] = [None if cxx is None else library(CACHE_FOLDER, cxx)]
+
+
+def have_kernels(device: torch.device, dtype: torch.dtype) -> bool:
+    """Whether tensors like these are computed by our kernels."""
+    if not _chosen:
+        choose("auto")
+    return _chosen[0] is not None and device.type == "cpu" and dtype in DTYPES
+
+
+class Kernel:
+    """A function of the library for each dtype: `name`_float32 and `name`_bfloat16.
+
+    Of its `arguments` a "p" is memory (a tensor, an array or None), an "n" an integer, an "x" a floating point number.
+    Strides are the caller's to mind.
+    """
+
+    TYPES = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
+
+    def __init__(self, name: str, arguments: str) -> None:
+        self._name = name
+        self._types = [self.TYPES[kind] for kind in arguments]
+
+    def __call__(self, dtype: torch.dtype, *arguments: object) -> None:
+        self._functions[dtype](*[one.data_ptr() if isinstance(one, Tensor) else one for one in arguments])
+
+    @cached_property
+    def _functions(self) -> "dict[torch.dtype, ctypes._NamedFuncPointer]":
+        assert _chosen and _chosen[0] is not None
+        functions = {dtype: _chosen[0][f"{self._name}_{ending}"] for dtype, ending in DTYPES.items()}
+        for function in functions.values():
+            function.argtypes, function.restype = self._types, None
+        return functions

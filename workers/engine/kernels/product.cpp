@@ -1,0 +1,156 @@
+// y = x W^T + bias + plus + h B^T, h = x A^T with each row's own A and B: a frozen layer under LoRA, rounded once.
+//
+// W, A and B lie in panels: 32 outputs side by side, input after input (bf16: pair of inputs after pair), so that a
+// product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
+#include "lanes.h"
+
+constexpr long PANEL = 2 * WIDTH;
+constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers, where the machine has those of 512 bits.
+constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
+
+// Rows start..stop - 1 are `adapter`'s; its A has `width` outputs, a multiple of PANEL, or 0 for the base model alone.
+// Of the h of panel p of B only bounds[2 p]..bounds[2 p + 1] - 1 are not multiplied by zeros.
+template <typename T> struct Route {
+    long start, stop, width;
+    const T *a, *b;
+    const long *bounds;
+};
+
+template <typename T> struct Step;  // Inputs that one instruction takes.
+template <> struct Step<float> {
+    static constexpr long inputs = 1;
+    static inline void add(Lanes &sum, const float *x, Lanes w) { sum += *x * w; }
+    static inline Lanes panel(const float *w) { return read<Lanes>(w); }
+};
+#ifdef __AVX512BF16__
+template <> struct Step<bf16> {
+    static constexpr long inputs = 2;
+    static inline void add(Lanes &sum, const bf16 *x, Words w) {
+        uint32_t pair;
+        std::memcpy(&pair, x, sizeof pair);
+        sum = (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Words{} + pair), (__m512bh)w);
+    }
+    static inline Words panel(const bf16 *w) { return read<Words>(w); }
+};
+#else
+template <> struct Step<bf16> {
+    static constexpr long inputs = 2;
+    static inline void add(Lanes &sum, const bf16 *x, Words w) {
+        sum += one(x[0]) * (Lanes)(w << 16);
+        sum += one(x[1]) * (Lanes)(w & 0xffff0000u);
+    }
+    static inline Words panel(const bf16 *w) { return read<Words>(w); }
+};
+#endif
+
+// The sums of R rows and one panel.
+template <typename T, long R> struct Tile {
+    Lanes left[R], right[R];
+
+    inline void begin(const float *bias) {
+        Lanes first = bias ? load(bias) : Lanes{}, second = bias ? load(bias + WIDTH) : Lanes{};
+#pragma GCC unroll 16
+        for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
+    }
+    inline void add(const T *x, long x_stride, const T *panel, long inputs) {
+        constexpr long step = Step<T>::inputs;
+        for (long i = 0; i < inputs; i += step, panel += step * PANEL) {
+            auto first = Step<T>::panel(panel), second = Step<T>::panel(panel + step * WIDTH);
+#pragma GCC unroll 16
+            for (long r = 0; r < R; r++) {
+                Step<T>::add(left[r], x + r * x_stride + i, first);
+                Step<T>::add(right[r], x + r * x_stride + i, second);
+            }
+        }
+    }
+    inline void end(const T *plus, T *y, long stride, long columns) {
+        for (long r = 0; r < R; r++, y += stride, plus += plus ? stride : 0) {
+            if (columns >= PANEL) {
+                store(y, plus ? left[r] + load(plus) : left[r]);
+                store(y + WIDTH, plus ? right[r] + load(plus + WIDTH) : right[r]);
+                continue;
+            }
+            long first = std::min(columns, WIDTH), second = columns - first;
+            store(y, plus ? left[r] + load(plus, first) : left[r], first);
+            store(y + WIDTH, plus ? right[r] + load(plus + WIDTH, second) : right[r], second);
+        }
+    }
+};
+
+template <typename T> struct Layer {
+    const T *x, *adapter_x, *w;
+    const float *bias;
+    const T *plus;
+    T *y, *h;
+    long inputs, outputs, h_stride;
+
+    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row) const {
+        Tile<T, R> tile;
+        tile.begin(nullptr);
+        tile.add(adapter_x + row * inputs, inputs, route.a + panel * PANEL * inputs, inputs);
+        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, PANEL);
+    }
+    template <long R> void tile(const Route<T> &route, long panel, long row) const {
+        Tile<T, R> tile;
+        tile.begin(bias ? bias + panel * PANEL : nullptr);
+        tile.add(x + row * inputs, inputs, w + panel * PANEL * inputs, inputs);
+        if (route.width) {
+            long from = route.bounds[2 * panel], to = route.bounds[2 * panel + 1];
+            tile.add(h + row * h_stride + from, h_stride, route.b + panel * PANEL * route.width + from * PANEL, to - from);
+        }
+        long place = row * outputs + panel * PANEL;
+        tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
+    }
+};
+
+template <typename T> using TileOf = void (Layer<T>::*)(const Route<T> &, long, long) const;
+#define EACH(T, NAME) {                                                                                             \
+    nullptr, &Layer<T>::template NAME<1>, &Layer<T>::template NAME<2>, &Layer<T>::template NAME<3>,                   \
+    &Layer<T>::template NAME<4>, &Layer<T>::template NAME<5>, &Layer<T>::template NAME<6>, &Layer<T>::template NAME<7>, \
+    &Layer<T>::template NAME<8>, &Layer<T>::template NAME<9>, &Layer<T>::template NAME<10>,                           \
+    &Layer<T>::template NAME<11>, &Layer<T>::template NAME<12>}
+
+// Rows start..stop - 1 by tiles of nearly the same height.
+template <typename T>
+void rows(const Layer<T> &layer, const TileOf<T> *tiles, const Route<T> &route, long panel, long start, long stop) {
+    if (start >= stop) return;
+    long count = (stop - start + MOST_ROWS - 1) / MOST_ROWS;
+    for (long i = 0; i < count; i++) {
+        long from = start + (stop - start) * i / count, to = start + (stop - start) * (i + 1) / count;
+        (layer.*tiles[to - from])(route, panel, from);
+    }
+}
+
+template <typename T> void product(const Layer<T> &layer, const Route<T> *routes, long count, long length) {
+    static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
+    long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS, panels = (layer.outputs + PANEL - 1) / PANEL;
+    long low_rank_panels = layer.h_stride / PANEL;
+#pragma omp parallel
+    {
+        if (low_rank_panels) {
+#pragma omp for collapse(2) schedule(static)
+            for (long panel = 0; panel < low_rank_panels; panel++)
+                for (long block = 0; block < blocks; block++)
+                    for (long r = 0; r < count; r++) {
+                        if (panel * PANEL >= routes[r].width) continue;
+                        long start = std::max(routes[r].start, block * BLOCK_ROWS);
+                        rows(layer, low_rank, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
+                    }
+        }
+#pragma omp for collapse(2) schedule(static) nowait
+        for (long panel = 0; panel < panels; panel++)
+            for (long block = 0; block < blocks; block++)
+                for (long r = 0; r < count; r++) {
+                    long start = std::max(routes[r].start, block * BLOCK_ROWS);
+                    rows(layer, whole, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
+                }
+    }
+}
+
+#define EXPORT(T, NAME)                                                                                              \
+    extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
+                         long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
+        product<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride}, routes, count, length);            \
+    }
+EXPORT(float, product_float32)
+EXPORT(bf16, product_bfloat16)
