@@ -1,17 +1,27 @@
+from collections.abc import Iterator
+
 import pytest
 import torch
 
 from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.kernels.kernel import choose
 
 DTYPES = [torch.float32, torch.bfloat16]
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
 
 
-def layer_of(outputs: int, inputs: int, dtype: torch.dtype, bias: bool = False) -> tuple[FrozenLinear, torch.Tensor]:
+@pytest.fixture(params=["native", "torch"], autouse=True)
+def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
+    choose(request.param)
+    yield
+    choose("auto")
+
+
+def layer_of(outputs: int, inputs: int, dtype: torch.dtype) -> tuple[FrozenLinear, torch.Tensor]:
     torch.manual_seed(0)
     weight_OI = torch.randn(outputs, inputs).to(dtype)
-    return FrozenLinear(weight_OI, torch.randn(outputs).to(dtype) if bias else None), weight_OI
+    return FrozenLinear(weight_OI), weight_OI
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -27,13 +37,15 @@ def test_a_row_is_the_same_to_the_bit_in_any_batch(shape: tuple[int, int], dtype
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("bias", [False, True])
 def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, bias: bool) -> None:
-    layer, weight_OI = layer_of(96, 64, dtype, bias)
+    torch.manual_seed(0)
+    weight_OI, bias_O = torch.randn(90, 64).to(dtype), torch.randn(90).to(dtype)
+    layer = FrozenLinear(weight_OI, bias_O if bias else None)
     x = torch.randn(10, 64).to(dtype)
     plain = x.double().requires_grad_()
     expected = plain @ weight_OI.double().T
-    if layer._bias_O is not None:
-        expected = expected + layer._bias_O.double()
-    upstream = torch.randn(10, 96).to(dtype)
+    if bias:
+        expected = expected + bias_O.double()
+    upstream = torch.randn(10, 90).to(dtype)
     y, gradient = layer.product(x), layer.backward_product(upstream)
     (slope,) = torch.autograd.grad(expected, plain, upstream.double())
     rtol, atol = (1e-5, 1e-4) if dtype is torch.float32 else (1e-2, 0.1)
@@ -44,3 +56,12 @@ def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, b
 def test_no_rows_is_no_rows() -> None:
     layer, _ = layer_of(96, 64, torch.float32)
     assert layer.product(torch.zeros(0, 64)).shape == (0, 96)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_what_is_added_is_added_before_the_one_rounding(dtype: torch.dtype) -> None:
+    layer, weight_OI = layer_of(70, 64, dtype)
+    x, plus = torch.randn(5, 64).to(dtype), torch.randn(5, 70).to(dtype)
+    exact = x.double() @ weight_OI.double().T + plus.double()
+    rtol = 1e-5 if dtype is torch.float32 else 2**-8
+    torch.testing.assert_close(layer.product(x, plus).double(), exact, rtol=rtol, atol=1e-5)

@@ -17,7 +17,8 @@ from workers.engine.base_model import BaseModel
 from workers.engine.dropout import Dropout
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.lora import TARGETS, AdaptedLinear, Route, grouped, routes_of
+from workers.engine.lora import TARGETS, AdaptedLinear
+from workers.engine.routes import Route, grouped, routes_of
 
 CPU = torch.device("cpu")
 
@@ -123,7 +124,11 @@ def test_dropout_gradients_are_those_of_the_masked_formula() -> None:
             b.normal_()
     dropout = Dropout(0.4, 3, [0, 1], [5, 4])
     mask = dropout.mask(0, x)
-    ours = AdaptedLinear(FrozenLinear(weight), 0)(x, [Route(adapter, slice(0, 9), dropout)])
+    positions = torch.arange(9)
+    forward_pass = ForwardPass(
+        positions, positions, SegmentAttention.whole([9]), [Route(adapter, slice(0, 9), dropout)]
+    )
+    ours = AdaptedLinear(FrozenLinear(weight), 0)(x, forward_pass)
     halfway = (x * mask) @ matrices.A.T
     low_rank = [half @ b.T for half, b in zip(halfway.chunk(2, 1), matrices.Bs, strict=True)]
     plain = x @ weight.T + 2.0 * torch.cat(low_rank, 1)

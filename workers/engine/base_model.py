@@ -42,9 +42,14 @@ class BaseModel:
         self.end_tokens = _end_tokens(directory, model.config, self.tokenizer)
         tokens_BT = torch.arange(24, device=device).mul_(7).remainder_(self.vocab_size).view(2, 12)
         theirs_BTD = self._check_head(model, tokens_BT)
-        self._stack = Llama(model) if Llama.can_take(model.config) else TransformersStack(model)
+        self._stack = Llama(model, self.head) if Llama.can_take(model.config) else TransformersStack(model)
         self.groups = self._stack.groups
         self.kv_bytes_per_token = self._check_layers(tokens_BT, theirs_BTD)
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether our own kernels compute its products."""
+        return self.head.packed is not None
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
         """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""

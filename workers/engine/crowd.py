@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter import Adapter
-from workers.engine.lora import Lora, routes_of
 from workers.engine.lora_operands import LoraOperands, Operand
 from workers.engine.published import Published
 
@@ -51,13 +50,13 @@ class Crowds:
         """Gives the memory back."""
         self._versions, self._stack = [], []
 
-    def lora(self, adapters: Sequence[Adapter | Published], dtype: torch.dtype, device: torch.device) -> Lora:
-        """For rows with these adapters, equal ones together."""
+    def crowd(self, adapters: Sequence[Adapter | Published], dtype: torch.dtype, device: torch.device) -> Crowd | None:
+        """For rows with these adapters, equal ones together; None for one adapter, or too many."""
         counts = [(adapter.operands, len(list(rows))) for adapter, rows in groupby(adapters)]
         wanted = [(operands, operands.version) for operands, _ in counts]
         if len(wanted) == 1 or sum(operands.size for operands, _ in wanted) * dtype.itemsize > MOST_STACKED_BYTES:
             self.clear()
-            return routes_of(adapters, [1] * len(adapters))
+            return None
         if not self._serves(wanted):
             self.clear()
             self._versions, self._stack = wanted, _stacked([operands.of(dtype) for operands, _ in wanted])

@@ -14,8 +14,8 @@ from workers.engine.failures import as_failure, non_finite, out_of_memory
 from workers.engine.fill import Fill
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import grouped
 from workers.engine.prefill import prefill
+from workers.engine.routes import grouped, routes_of
 from workers.engine.sampler import draw
 from workers.engine.sequences import GrowingSequence, Sampling
 from workers.engine.waiting_line import WaitingLine
@@ -122,8 +122,10 @@ class DecodeBatch:
         positions_B = torch.tensor([running[row].length - 1 for row in order], device=device)
         self._cache.reserve(len(running), max(sequence.length for sequence in running))
         attention = DecodeAttention(self._cache, order, positions_B)
-        routes = self._crowds.lora([adapters[row] for row in order], self._base.dtype, device)
-        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes))
+        adapters = [adapters[row] for row in order]
+        routes = routes_of(adapters, [1] * len(adapters))
+        crowd = None if self._base.is_packed else self._crowds.crowd(adapters, self._base.dtype, device)
+        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes, crowd))
         return hidden_BD[attention.order_B]
 
     def _postprocess(self, logits_BV: Tensor) -> None:

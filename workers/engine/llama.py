@@ -4,13 +4,13 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import embedding
 
 from workers.engine.adapter_layout import Group, Shape
 from workers.engine.causal_attention import AttentionLayer
+from workers.engine.embedding import Embedding
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.lora import AdaptedLinear, Lora
+from workers.engine.lora import AdaptedLinear
 from workers.engine.rms_norm import RmsNorm
 from workers.engine.rotary import Rotation
 from workers.engine.swiglu import swiglu
@@ -28,10 +28,10 @@ class Llama:
     Mistral's window are the only differences between the families.
     """
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, head: FrozenLinear) -> None:
+        """`head` is the model's, which is also its embedding where the two are tied."""
         decoder, config = model.base_model, model.config
-        # A copy, like all that is kept: the original may be a view of the whole file in memory.
-        self._embedding_VD = decoder.embed_tokens.weight.detach().clone()
+        self._embedding = Embedding(model, head)
         self._rotary = decoder.rotary_emb
         self._norm = _norm(decoder.norm)
         self._layers: list[Layer] = []
@@ -48,7 +48,7 @@ class Llama:
 
     def __call__(self, forward_pass: ForwardPass) -> Tensor:
         """Hidden states [T, D] after the last norm."""
-        x_TD = embedding(forward_pass.tokens_T, self._embedding_VD)
+        x_TD = self._embedding(forward_pass.tokens_T)
         rotation = self._rotation(x_TD, forward_pass.positions_T)
         for layer in self._layers:
             x_TD = layer(x_TD, rotation, forward_pass)
@@ -76,14 +76,13 @@ class Layer:
         self._qkv, self._out, self._gate_up, self._down = products
 
     def __call__(self, x_TD: Tensor, rotation: Rotation, forward_pass: ForwardPass) -> Tensor:
-        routes = forward_pass.routes
-        q, k, v = self._projected(self._input_norm(x_TD), rotation, routes)
+        q, k, v = self._projected(self._input_norm(x_TD), rotation, forward_pass)
         seen_THD = forward_pass.attention(self._attention, q, k, v)
-        x_TD = x_TD + self._out(seen_THD.flatten(1), routes)
-        return x_TD + self._down(swiglu(self._gate_up(self._mlp_norm(x_TD), routes)), routes)
+        x_TD = self._out(seen_THD.flatten(1), forward_pass, plus_TO=x_TD)
+        return self._down(swiglu(self._gate_up(self._mlp_norm(x_TD), forward_pass)), forward_pass, plus_TO=x_TD)
 
-    def _projected(self, x_TD: Tensor, rotation: Rotation, routes: Lora) -> tuple[Tensor, Tensor, Tensor]:
-        qkv_THD = self._qkv(x_TD, routes).view(len(x_TD), -1, self._head_size)
+    def _projected(self, x_TD: Tensor, rotation: Rotation, forward_pass: ForwardPass) -> tuple[Tensor, Tensor, Tensor]:
+        qkv_THD = self._qkv(x_TD, forward_pass).view(len(x_TD), -1, self._head_size)
         turned, v = qkv_THD[:, : -self._kv_heads], qkv_THD[:, -self._kv_heads :]
         if self._q_norm and self._k_norm:
             q, k = self._q_norm(turned[:, : self._heads]), self._k_norm(turned[:, self._heads :])

@@ -1,111 +1,82 @@
 """LoRA on frozen products, several adapters in one pass (Hu et al. 2021, arXiv:2106.09685)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Matrices
-from workers.engine.dropout import Dropout
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear, product
 from workers.engine.lora_operands import Operand
-from workers.engine.published import Published
+from workers.engine.routes import Route
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-@dataclass(frozen=True)
-class Route:
-    """Which rows of a packed pass an adapter acts on; None is all of them."""
-
-    adapter: Adapter | Published
-    rows: slice | None
-    dropout: Dropout | None = None
-
-    def of(self, x_TI: Tensor) -> Tensor:
-        """Its rows of x."""
-        return x_TI if self.rows is None else x_TI[self.rows]
-
-    def dropped(self, x_NI: Tensor, group: int) -> Tensor:
-        """What a group of layers reads of its rows, or a gradient of that, dropped out where asked."""
-        return x_NI if self.dropout is None else x_NI * self.dropout.mask(group, x_NI)
-
-
-class Stacked(Protocol):
-    """Many adapters at once, for rows that nothing is differentiated by (see crowd.py)."""
-
-    def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
-        """scale * B A x of each row's own A and B, [T, outputs]."""
-
-
-Lora = Sequence[Route] | Stacked
-
-
-def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
-    """The order of indices in which equal adapters stand together."""
-    places: dict[Adapter | Published, int] = {}
-    for adapter in adapters:
-        places.setdefault(adapter, len(places))
-    return sorted(range(len(adapters)), key=lambda index: places[adapters[index]])
-
-
-def routes_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -> list[Route]:
-    """Of segments one after the other, equal adapters together."""
-    routes: list[Route] = []
-    start = 0
-    for adapter, group in groupby(zip(adapters, lengths, strict=True), key=lambda pair: pair[0]):
-        stop = start + sum(length for _, length in group)
-        routes.append(Route(adapter, slice(start, stop)))
-        start = stop
-    return routes if len(routes) > 1 else [Route(adapters[0], None)]
 
 
 class AdaptedLinear:
     """y = W x + scale * B A dropout(x) for each row's own A and B, and one W for all.
 
-    W may be those of several layers below each other: a group, as which the adapters know it. The sum is rounded once
-    to the base model's dtype.
+    W may be those of several layers below each other: a group, as which the adapters know it. On a CPU the sum is
+    rounded once to the base model's dtype.
     """
 
     def __init__(self, base: FrozenLinear, group: int) -> None:
         self.base = base
         self.group = group
 
-    def __call__(self, x_TI: Tensor, routes: Lora) -> Tensor:
-        """[T, inputs] -> [T, outputs]"""
-        if not isinstance(routes, Sequence):
-            return self.base.product(x_TI, routes.low_rank(x_TI, self.group))
+    def __call__(self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None = None) -> Tensor:
+        """[T, inputs] -> [T, outputs]; `plus` is added to it."""
         if not torch.is_grad_enabled():
-            return self.product(x_TI, routes)[0]
-        leaves = [leaf for route in routes for leaf in route.adapter.matrices[self.group].leaves]
-        y_TO: Tensor = _AdaptedProduct.apply(x_TI, self, routes, *leaves)
+            return self.product(x_TI, forward_pass, plus_TO)[0]
+        leaves = [leaf for route in forward_pass.routes for leaf in route.adapter.matrices[self.group].leaves]
+        y_TO: Tensor = _AdaptedProduct.apply(x_TI, plus_TO, self, forward_pass, *leaves)
         return y_TO
 
     def operand(self, route: Route, dtype: torch.dtype) -> Operand:
         return route.adapter.operands.of(dtype)[self.group]
 
-    def product(self, x_TI: Tensor, routes: Sequence[Route]) -> tuple[Tensor, list[Tensor]]:
-        """As `__call__`, outside of autograd; and scale * A x of each route's rows."""
+    def product(
+        self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        """As `__call__`, outside of autograd; and scale * A x of each route's rows, where they are at hand."""
+        if self.base.packed:
+            return self._packed_product(x_TI, forward_pass, plus_TO)
+        if forward_pass.crowd:
+            return self.base.product(x_TI, _sum(forward_pass.crowd.low_rank(x_TI, self.group), plus_TO)), ()
+        routes = forward_pass.routes
         operands = [self.operand(route, x_TI.dtype) for route in routes]
         inputs = [route.dropped(route.of(x_TI), self.group) for route in routes]
         hs = [product(x_NI, operand.a_SI) for x_NI, operand in zip(inputs, operands, strict=True)]
         parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
-        return self.base.product(x_TI, _laid_out(parts, routes, x_TI)), hs
+        return self.base.product(x_TI, _sum(_laid_out(parts, routes, x_TI), plus_TO)), hs
+
+    def _packed_product(
+        self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None
+    ) -> tuple[Tensor, Sequence[Tensor]]:
+        assert self.base.packed
+        routes, layout = forward_pass.routes, forward_pass.packed_routes(x_TI.dtype)
+        adapter_x_TI = x_TI
+        if any(route.dropout for route in routes):
+            adapter_x_TI = x_TI.clone()
+            for route in routes:
+                route.of(adapter_x_TI).copy_(route.dropped(route.of(x_TI), self.group))
+        y_TO, h_TS = self.base.packed.adapted(x_TI, adapter_x_TI, plus_TO, layout.table(self.group))
+        return y_TO, [route.of(h_TS)[:, : len(self.operand(route, x_TI.dtype).a_SI)] for route in routes]
 
 
 class _AdaptedProduct(torch.autograd.Function):
     """Keeps x and the few numbers halfway; masks are drawn again."""
 
     @staticmethod
-    def forward(ctx: Any, x_TI: Tensor, layer: AdaptedLinear, routes: Sequence[Route], *leaves: Tensor) -> Tensor:
-        y_TO, hs = layer.product(x_TI, routes)
+    def forward(
+        ctx: Any, x_TI: Tensor, plus_TO: Tensor | None, layer: AdaptedLinear, forward_pass: ForwardPass, *leaves: Tensor
+    ) -> Tensor:
+        y_TO, hs = layer.product(x_TI, forward_pass, plus_TO)
         # The leaves too, so that autograd sees a weight that was changed in between.
         ctx.save_for_backward(x_TI, *hs, *leaves)
-        ctx.layer, ctx.routes = layer, routes
+        ctx.layer, ctx.routes = layer, forward_pass.routes
         return y_TO
 
     @staticmethod
@@ -126,7 +97,7 @@ class _AdaptedProduct(torch.autograd.Function):
         grad_TI = None
         if ctx.needs_input_grad[0]:
             grad_TI = layer.base.backward_product(grad_TO, _laid_out(parts, routes, x_TI))
-        return grad_TI, None, None, *leaf_grads
+        return grad_TI, grad_TO if ctx.needs_input_grad[1] else None, None, None, *leaf_grads
 
 
 def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], like_T: Tensor) -> Tensor | None:
@@ -146,3 +117,7 @@ def _blocks(grad_SO: Tensor, matrices: Matrices) -> list[Tensor]:
     rank = grad_SO.shape[0] // len(matrices.Bs)
     columns = grad_SO.float().split([len(b) for b in matrices.Bs], 1)
     return [part[index * rank : (index + 1) * rank].T for index, part in enumerate(columns)]
+
+
+def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
+    return b if a is None else a if b is None else a + b

@@ -7,7 +7,7 @@ from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import Span, SpanAttention
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.kv_cache import KvCache
-from workers.engine.lora import grouped, routes_of
+from workers.engine.routes import grouped, routes_of
 from workers.engine.sequences import GrowingSequence
 
 

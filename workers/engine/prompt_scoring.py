@@ -13,8 +13,8 @@ from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.logprob_head import chunks
-from workers.engine.lora import Route
 from workers.engine.published import Published
+from workers.engine.routes import Route
 
 
 class PromptScoring:

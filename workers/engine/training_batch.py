@@ -11,8 +11,8 @@ from workers.engine.base_model import BaseModel
 from workers.engine.failures import as_failure
 from workers.engine.fill import Fill
 from workers.engine.forward_pass import ForwardPass
-from workers.engine.lora import Route
 from workers.engine.packed_call import MicroBatch
+from workers.engine.routes import Route
 from workers.engine.training_pass import TrainingPass
 
 

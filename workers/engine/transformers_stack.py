@@ -56,7 +56,7 @@ class LoraLinear(nn.Module):
     def forward(self, x_1TI: Tensor) -> Tensor:
         if x_1TI.ndim != 3 or len(x_1TI) != 1:
             raise ValueError("the model feeds an adapted layer other rows than its tokens, which cannot be told apart")
-        return self._adapted(x_1TI[0], _running.get().routes)[None]
+        return self._adapted(x_1TI[0], _running.get())[None]
 
 
 def _is_target(name: str, module: nn.Module) -> bool:

@@ -11,6 +11,7 @@ from torch import Tensor
 from workers.engine.kernels.library import compiler, library
 
 MODES = ("auto", "native", "torch")
+ARGUMENTS: dict[str, type[ctypes._SimpleCData]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 CACHE_FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "celerity"
 
@@ -46,11 +47,9 @@ class Kernel:
     Strides are the caller's to mind.
     """
 
-    TYPES = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
-
     def __init__(self, name: str, arguments: str) -> None:
         self._name = name
-        self._types = [self.TYPES[kind] for kind in arguments]
+        self._types = [ARGUMENTS[kind] for kind in arguments]
 
     def __call__(self, dtype: torch.dtype, *arguments: object) -> None:
         self._functions[dtype](*[one.data_ptr() if isinstance(one, Tensor) else one for one in arguments])

@@ -1,0 +1,59 @@
+"""The frozen product as our kernel computes it, with adapters inside."""
+
+import numpy as np
+from torch import Tensor
+from torch.nn.functional import pad
+
+from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
+
+# Of a route in product.cpp: from row, to row, columns of A, and where A, B and its bounds lie.
+FIELDS = 6
+
+_product = Kernel("product", "pppppppnnnnpn")
+
+
+class PackedLinear:
+    """W x + b outside of autograd, W in panels and nowhere else; a row's result has the same bits in any batch."""
+
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
+        self.outputs, self.inputs = weight_OI.shape
+        self._panels = panels(weight_OI)
+        self._bias = None if bias_O is None else pad(bias_O.float(), (0, -self.outputs % PANEL))
+
+    @staticmethod
+    def can_take(weight_OI: Tensor) -> bool:
+        dtype = weight_OI.dtype
+        return have_kernels(weight_OI.device, dtype) and weight_OI.shape[1] % inputs_per_step(dtype) == 0
+
+    def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
+        """W x + b + plus, [M, inputs] -> [M, outputs], rounded once."""
+        return self.adapted(x_MI, x_MI, plus_MO, base_alone(len(x_MI)))[0]
+
+    def adapted(
+        self, x_MI: Tensor, adapter_x_MI: Tensor, plus_MO: Tensor | None, table: np.ndarray
+    ) -> tuple[Tensor, Tensor]:
+        """W x + b + plus + B h, rounded once, and h = A adapter_x [M, most columns] of the routes in `table`."""
+        width = int(table[:, 2].max())
+        x_MI, adapter_x_MI = x_MI.contiguous(), adapter_x_MI.contiguous()
+        plus_MO = None if plus_MO is None else plus_MO.contiguous()
+        y_MO, h_MS = x_MI.new_empty(len(x_MI), self.outputs), x_MI.new_empty(len(x_MI), width)
+        tensors = (x_MI, adapter_x_MI, self._panels, self._bias, plus_MO, y_MO, h_MS)
+        sizes = (len(x_MI), self.inputs, self.outputs, width)
+        _product(x_MI.dtype, *tensors, *sizes, table.ctypes.data, len(table))
+        return y_MO, h_MS
+
+    def dense(self) -> Tensor:
+        """A copy of W [outputs, inputs]."""
+        return dense(self._panels, self.outputs)
+
+    def rows(self, index_N: Tensor) -> Tensor:
+        """Rows of W, [N, inputs]."""
+        return rows(self._panels, index_N)
+
+
+def base_alone(length: int) -> np.ndarray:
+    """The table of a pass without adapters: as `Route` in product.cpp."""
+    table = np.zeros((1, FIELDS), np.int64)
+    table[0, 1] = length
+    return table
