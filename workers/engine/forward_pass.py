@@ -25,10 +25,10 @@ class ForwardPass:
     attention: Attention
     routes: Sequence[Route] = ()
     crowd: Crowd | None = None
-    _packed: dict[torch.dtype, PackedRoutes] = field(default_factory=dict)
+    _packed: dict[tuple[torch.dtype, bool], PackedRoutes] = field(default_factory=dict)
 
-    def packed_routes(self, dtype: torch.dtype) -> PackedRoutes:
+    def packed_routes(self, dtype: torch.dtype, slopes: bool = False) -> PackedRoutes:
         """The routes as our kernel reads them, the same for all layers."""
-        if dtype not in self._packed:
-            self._packed[dtype] = PackedRoutes(self.routes, len(self.tokens_T), dtype)
-        return self._packed[dtype]
+        if (dtype, slopes) not in self._packed:
+            self._packed[dtype, slopes] = PackedRoutes(self.routes, len(self.tokens_T), dtype, slopes)
+        return self._packed[dtype, slopes]

@@ -20,7 +20,7 @@ class FrozenLinear:
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         self.outputs, self.inputs = weight_OI.shape
         weight_OI, bias_O = weight_OI.detach(), None if bias_O is None else bias_O.detach()
-        self.packed = PackedLinear(weight_OI, bias_O) if PackedLinear.can_take(weight_OI) else None
+        self.packed = PackedLinear.of(weight_OI, bias_O) if PackedLinear.can_take(weight_OI) else None
         self._plain = None if self.packed else _Plain(weight_OI, bias_O)
 
     def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
@@ -34,6 +34,8 @@ class FrozenLinear:
     def backward_product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
         """grad W + plus, [M, outputs] -> [M, inputs]."""
         # Unpacking costs a copy of W, little beside a product of the hundreds of rows that training has.
+        if self.packed:
+            return self.packed.transposed().product(grad_MO, plus_MI)
         return product(grad_MO, self.dense().T, plus_MI)
 
     @property

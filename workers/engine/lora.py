@@ -50,20 +50,44 @@ class AdaptedLinear:
         inputs = [route.dropped(route.of(x_TI), self.group) for route in routes]
         hs = [product(x_NI, operand.a_SI) for x_NI, operand in zip(inputs, operands, strict=True)]
         parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
-        return self.base.product(x_TI, _sum(_laid_out(parts, routes, x_TI), plus_TO)), hs
+        return self.base.product(x_TI, _sum(_laid_out(parts, routes, len(x_TI)), plus_TO)), hs
+
+    def slopes(
+        self, grad_TO: Tensor, forward_pass: ForwardPass, of_input: bool
+    ) -> tuple[Tensor | None, Sequence[Tensor]]:
+        """By x, where asked for; and by A x, of each route's rows."""
+        routes, dtype = forward_pass.routes, grad_TO.dtype
+        operands = [self.operand(route, dtype) for route in routes]
+        if of_input and self.base.packed:
+            table = forward_pass.packed_routes(dtype, slopes=True).table(self.group)
+            grad_TI, grad_TS = self.base.packed.transposed().adapted(grad_TO, grad_TO, None, table)
+            grads = _of_routes(grad_TS, routes, operands)
+            for place, (route, operand) in enumerate(zip(routes, operands, strict=True)):
+                if route.dropout:
+                    grads[place] = product(route.of(grad_TO), operand.b_OS.T)
+                    route.of(grad_TI).add_(self._dropped_slope(grads[place], route, operand))
+            return grad_TI, grads
+        grads = [product(route.of(grad_TO), operand.b_OS.T) for route, operand in zip(routes, operands, strict=True)]
+        if not of_input:
+            return None, grads
+        parts = [self._dropped_slope(*each) for each in zip(grads, routes, operands, strict=True)]
+        return self.base.backward_product(grad_TO, _laid_out(parts, routes, len(grad_TO))), grads
+
+    def _dropped_slope(self, grad_NS: Tensor, route: Route, operand: Operand) -> Tensor:
+        return route.dropped(product(grad_NS, operand.a_SI.T), self.group)
 
     def _packed_product(
         self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None
     ) -> tuple[Tensor, Sequence[Tensor]]:
         assert self.base.packed
-        routes, layout = forward_pass.routes, forward_pass.packed_routes(x_TI.dtype)
+        routes, table = forward_pass.routes, forward_pass.packed_routes(x_TI.dtype).table(self.group)
         adapter_x_TI = x_TI
         if any(route.dropout for route in routes):
             adapter_x_TI = x_TI.clone()
             for route in routes:
                 route.of(adapter_x_TI).copy_(route.dropped(route.of(x_TI), self.group))
-        y_TO, h_TS = self.base.packed.adapted(x_TI, adapter_x_TI, plus_TO, layout.table(self.group))
-        return y_TO, [route.of(h_TS)[:, : len(self.operand(route, x_TI.dtype).a_SI)] for route in routes]
+        y_TO, h_TS = self.base.packed.adapted(x_TI, adapter_x_TI, plus_TO, table)
+        return y_TO, _of_routes(h_TS, routes, [self.operand(route, x_TI.dtype) for route in routes])
 
 
 class _AdaptedProduct(torch.autograd.Function):
@@ -76,37 +100,34 @@ class _AdaptedProduct(torch.autograd.Function):
         y_TO, hs = layer.product(x_TI, forward_pass, plus_TO)
         # The leaves too, so that autograd sees a weight that was changed in between.
         ctx.save_for_backward(x_TI, *hs, *leaves)
-        ctx.layer, ctx.routes = layer, forward_pass.routes
+        ctx.layer, ctx.forward_pass = layer, forward_pass
         return y_TO
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         layer: AdaptedLinear = ctx.layer
-        routes: Sequence[Route] = ctx.routes
+        forward_pass: ForwardPass = ctx.forward_pass
+        routes = forward_pass.routes
         x_TI, *hs = ctx.saved_tensors[: 1 + len(routes)]
-        grad_TO = grads[0]
+        grad_TI, h_grads = layer.slopes(grads[0], forward_pass, of_input=ctx.needs_input_grad[0])
         leaf_grads: list[Tensor] = []
-        parts = []
-        for route, h_NS in zip(routes, hs, strict=True):
-            operand, grad_NO = layer.operand(route, x_TI.dtype), route.of(grad_TO)
-            grad_NS = product(grad_NO, operand.b_OS.T)
-            grad_SI = product(grad_NS.T, route.dropped(route.of(x_TI), layer.group).T).float() * route.adapter.scale
-            leaf_grads += [grad_SI, *_blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])]
-            if ctx.needs_input_grad[0]:
-                parts.append(route.dropped(product(grad_NS, operand.a_SI.T), layer.group))
-        grad_TI = None
-        if ctx.needs_input_grad[0]:
-            grad_TI = layer.base.backward_product(grad_TO, _laid_out(parts, routes, x_TI))
-        return grad_TI, grad_TO if ctx.needs_input_grad[1] else None, None, None, *leaf_grads
+        for route, h_NS, grad_NS in zip(routes, hs, h_grads, strict=True):
+            x_NI, grad_NO = route.dropped(route.of(x_TI), layer.group), route.of(grads[0])
+            leaf_grads.append(product(grad_NS.T, x_NI.T).float() * route.adapter.scale)
+            leaf_grads += _blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])
+        return grad_TI, grads[0] if ctx.needs_input_grad[1] else None, None, None, *leaf_grads
 
 
-def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], like_T: Tensor) -> Tensor | None:
+def _of_routes(h_TS: Tensor, routes: Sequence[Route], operands: Sequence[Operand]) -> list[Tensor]:
+    """Each route's rows, of as many columns as its A has."""
+    return [route.of(h_TS)[:, : len(operand.a_SI)] for route, operand in zip(routes, operands, strict=True)]
+
+
+def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], length: int) -> Tensor | None:
     """Each route's part on its rows, 0 elsewhere; None when there is none."""
-    if len(parts) == 1 and len(parts[0]) == len(like_T):
-        return parts[0]
-    if not parts:
-        return None
-    whole = like_T.new_zeros(len(like_T), parts[0].shape[1])
+    if not parts or (len(parts) == 1 and len(parts[0]) == length):
+        return parts[0] if parts else None
+    whole = parts[0].new_zeros(length, parts[0].shape[1])
     for part, route in zip(parts, routes, strict=True):
         route.of(whole).copy_(part)
     return whole

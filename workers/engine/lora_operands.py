@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from workers.engine.adapter_layout import Matrices
-from workers.engine.kernels.packed_adapter import PackedAdapter, packed_adapter
+from workers.engine.kernels.packed_adapter import PackedAdapters, packed_adapter
 
 
 @dataclass(frozen=True)
@@ -27,8 +26,7 @@ class LoraOperands:
     def __init__(self, weights: Tensor, matrices: Sequence[Matrices], scale: float) -> None:
         self._weights, self._matrices, self._scale = weights, matrices, scale
         self._made: list[Operand] = []
-        self._packed: list[PackedAdapter] = []
-        self._addresses = np.zeros((0, 0), np.int64)
+        self._packed: dict[bool, PackedAdapters] = {}
         self._made_of: tuple[int, torch.dtype] | None = None
 
     @property
@@ -46,24 +44,21 @@ class LoraOperands:
         wanted = (self.version, dtype)
         if self._made_of != wanted:
             self._made = [self._operand(matrices, dtype) for matrices in self._matrices]
-            self._packed, self._made_of = [], wanted
+            self._packed, self._made_of = {}, wanted
         return self._made
 
-    def packed(self, dtype: torch.dtype) -> list[PackedAdapter]:
-        """As `of`, for the product's kernel."""
+    def packed(self, dtype: torch.dtype, slopes: bool) -> PackedAdapters:
+        """As `of`, for our kernel: for the product, or for the `slopes` of its input."""
         operands = self.of(dtype)
-        if not self._packed:
-            self._packed = [
-                packed_adapter(operand.a_SI, operand.b_OS, [len(b) for b in matrices.Bs])
+        if slopes not in self._packed:
+            parts = [
+                packed_adapter(operand.b_OS.T, operand.a_SI.T, [operand.a_SI.shape[1]])
+                if slopes
+                else packed_adapter(operand.a_SI, operand.b_OS, [len(b) for b in matrices.Bs])
                 for operand, matrices in zip(operands, self._matrices, strict=True)
             ]
-            self._addresses = np.array([packed.addresses for packed in self._packed])
-        return self._packed
-
-    def addresses(self, dtype: torch.dtype) -> np.ndarray:
-        """Of what is packed, [groups, 4]."""
-        self.packed(dtype)
-        return self._addresses
+            self._packed[slopes] = PackedAdapters(parts)
+        return self._packed[slopes]
 
     def _operand(self, matrices: Matrices, dtype: torch.dtype) -> Operand:
         a_SI = matrices.A.detach() * self._scale

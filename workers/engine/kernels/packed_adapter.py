@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -25,6 +26,14 @@ class PackedAdapter:
     def addresses(self) -> tuple[int, int, int, int]:
         """The end of a route in product.cpp."""
         return self.width, self.a.data_ptr(), self.b.data_ptr(), self.bounds.data_ptr()
+
+
+class PackedAdapters:
+    """Of all groups; `addresses` [groups, 4]."""
+
+    def __init__(self, groups: Sequence[PackedAdapter]) -> None:
+        self._groups = groups
+        self.addresses = np.array([group.addresses for group in groups])
 
 
 def packed_adapter(a_SI: Tensor, b_OS: Tensor, outputs: Sequence[int]) -> PackedAdapter:

@@ -11,20 +11,32 @@ from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels,
 FIELDS = 6
 
 _product = Kernel("product", "pppppppnnnnpn")
+_transpose = Kernel("transpose", "ppnn")
 
 
 class PackedLinear:
     """W x + b outside of autograd, W in panels and nowhere else; a row's result has the same bits in any batch."""
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
-        self.outputs, self.inputs = weight_OI.shape
-        self._panels = panels(weight_OI)
-        self._bias = None if bias_O is None else pad(bias_O.float(), (0, -self.outputs % PANEL))
+    def __init__(self, panels_PIOS: Tensor, outputs: int, bias_O: Tensor | None = None) -> None:
+        self._panels, self.outputs = panels_PIOS, outputs
+        self.inputs = panels_PIOS.shape[1] * panels_PIOS.shape[3]
+        self._bias = None if bias_O is None else pad(bias_O.float(), (0, -outputs % PANEL))
+
+    @classmethod
+    def of(cls, weight_OI: Tensor, bias_O: Tensor | None) -> "PackedLinear":
+        return cls(panels(weight_OI), len(weight_OI), bias_O)
 
     @staticmethod
     def can_take(weight_OI: Tensor) -> bool:
-        dtype = weight_OI.dtype
-        return have_kernels(weight_OI.device, dtype) and weight_OI.shape[1] % inputs_per_step(dtype) == 0
+        step = inputs_per_step(weight_OI.dtype)
+        return have_kernels(weight_OI.device, weight_OI.dtype) and all(size % step == 0 for size in weight_OI.shape)
+
+    def transposed(self) -> "PackedLinear":
+        """x -> W^T x: a copy, for the slopes of a backward pass."""
+        _, steps, _, step = self._panels.shape
+        turned = self._panels.new_empty(-(-steps * step // PANEL), self.outputs // step, PANEL, step)
+        _transpose(turned.dtype, self._panels, turned, self.outputs, self.inputs)
+        return PackedLinear(turned, self.inputs)
 
     def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
         """W x + b + plus, [M, inputs] -> [M, outputs], rounded once."""

@@ -10,22 +10,24 @@ from workers.engine.routes import Route
 
 
 class PackedRoutes:
-    """Laid out once for all groups of layers; rows on no route are the base model's alone."""
+    """Laid out once for all groups of layers, for their products or for the `slopes` of what they read. Rows on no
+    route are the base model's alone; for slopes so are those with dropout, whose masks come after the product."""
 
-    def __init__(self, routes: Sequence[Route], length: int, dtype: torch.dtype) -> None:
+    def __init__(self, routes: Sequence[Route], length: int, dtype: torch.dtype, slopes: bool) -> None:
+        routes = [route for route in routes if not (slopes and route.dropout)]
         spans = list(_spans(routes, length))
         # Held, so that what the addresses name is not freed.
-        self._adapters = [route.adapter.operands.packed(dtype) if route else [] for _, _, route in spans]
-        self._base_alone = base_alone(length)
-        groups = max(map(len, self._adapters), default=0)
+        self._adapters = [route.adapter.operands.packed(dtype, slopes) if route else None for _, _, route in spans]
+        groups = max((len(adapter.addresses) for adapter in self._adapters if adapter), default=0)
         self._tables_GNF = np.zeros((groups, len(spans), FIELDS), np.int64)
-        for place, (start, stop, route) in enumerate(spans):
+        self._base_alone = base_alone(length)
+        for place, ((start, stop, _), adapter) in enumerate(zip(spans, self._adapters, strict=True)):
             self._tables_GNF[:, place, :2] = start, stop
-            if route:
-                self._tables_GNF[:, place, 2:] = route.adapter.operands.addresses(dtype)
+            if adapter:
+                self._tables_GNF[:, place, 2:] = adapter.addresses
 
     def table(self, group: int) -> np.ndarray:
-        """[N, 6]: as `Route` in product.cpp."""
+        """[N, FIELDS]: as `Route` in product.cpp."""
         return self._tables_GNF[group] if len(self._tables_GNF) else self._base_alone
 
 
