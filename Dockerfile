@@ -8,6 +8,9 @@ ARG TORCH_INDEX_URL=
 ARG TRACES=
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 
+# The kernels for CPUs are compiled where they run, for the processor that is there.
+RUN apt-get update && apt-get install --yes --no-install-recommends g++ && rm -rf /var/lib/apt/lists/*
+
 WORKDIR /celerity
 COPY requirements.txt requirements-torch.txt requirements-model.txt requirements-traces.txt constraints.txt ./
 RUN pip install -r requirements-torch.txt -c constraints.txt ${TORCH_INDEX_URL:+--index-url "$TORCH_INDEX_URL"} \

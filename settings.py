@@ -42,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     # Engine
     device: Annotated[str, msgspec.Meta(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     dtype: Literal["float32", "bfloat16"] = "float32"
+    kernels: Literal["auto", "native", "torch"] = "auto"
     torch_threads: CountOrNone = 0
     horizon: Count = 1024
     micro_batch_tokens: Count = 2048

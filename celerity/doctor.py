@@ -87,6 +87,18 @@ def _torch(settings: Settings) -> Iterator[Finding]:
         yield Finding("device", str(error), "set CELERITY_DEVICE to one that is there, or to auto")
         return
     yield Finding("device", f"{device}, torch {torch.__version__}, {torch.get_num_threads()} threads")
+    if device.type == "cpu":
+        yield from _kernels(settings)
+
+
+def _kernels(settings: Settings) -> Iterator[Finding]:
+    from workers.engine.kernels.library import compiler
+
+    cxx = compiler()
+    if cxx:
+        yield Finding("kernels", f"of {settings.kernels!r}: {cxx} compiles them when a worker first starts")
+    else:
+        yield Finding("kernels", "no C++ compiler: torch's operations are used, at half the speed", "install g++")
 
 
 def _models(settings: Settings) -> Iterator[Finding]:

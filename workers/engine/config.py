@@ -11,11 +11,12 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     `horizon` is the H of the fixed-horizon aggregation. `micro_batch_tokens` bounds the tokens of one forward pass;
     `max_batch_sequences` the sequences that decode together. `merge_training`: sessions share passes that train.
-    `torch_threads` 0 keeps torch's own choice.
+    `torch_threads` 0 keeps torch's own choice. `kernels`: whether CPUs run our own ones (see kernels/kernel.py).
     """
 
     device: str = "auto"
     dtype: str = "float32"
+    kernels: str = "auto"
     horizon: int = 1024
     micro_batch_tokens: int = 2048
     max_batch_sequences: int = 64

@@ -23,6 +23,7 @@ from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, invalid_input, session_not_active
 from workers.engine.fill import Fill
 from workers.engine.free_memory import give_back, map_large_blocks
+from workers.engine.kernels.kernel import choose
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
 from workers.engine.published import Published
@@ -61,13 +62,14 @@ class EngineCore:
     Not thread-safe: the engine's thread alone calls it.
 
     Raises:
-        ValueError: a device or dtype that is not known or not here.
+        ValueError: a device or dtype that is not known or not here, or kernels that cannot be had.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
         self._device, self._dtype = config.torch_device, config.torch_dtype
         map_large_blocks()
+        choose(config.kernels)
         self._models: dict[Path, ServedModel] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()

@@ -36,7 +36,7 @@ class Engine:
     and nothing else of a session while its forward-backward runs.
 
     Raises:
-        ValueError: a device or dtype that is not known or not here.
+        ValueError: a device or dtype that is not known or not here, or kernels that cannot be had.
     """
 
     def __init__(self, config: EngineConfig) -> None:

@@ -1,6 +1,7 @@
 """A kernel as Python calls it: by dtype, on tensors' memory."""
 
 import ctypes
+import logging
 import os
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +15,8 @@ MODES = ("auto", "native", "torch")
 ARGUMENTS: dict[str, type[ctypes._SimpleCData]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 CACHE_FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "celerity"
+
+logger = logging.getLogger(__name__)
 
 _chosen: list[ctypes.CDLL | None] = []
 
@@ -30,6 +33,8 @@ def choose(mode: str) -> None:
     cxx = compiler() if mode != "torch" else None
     if mode == "native" and cxx is None:
         raise ValueError("kernels 'native' need a C++ compiler: install g++ or clang++, or name one in CXX")
+    if mode == "auto" and cxx is None:
+        logger.info("no C++ compiler: on a CPU torch's operations do the work, about half as fast as our kernels")
     _chosen[:] = [None if cxx is None else library(CACHE_FOLDER, cxx)]
 
 

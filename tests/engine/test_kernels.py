@@ -1,0 +1,79 @@
+"""Compiling and choosing the kernels. What they compute is tested where it is used."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from workers.engine.config import EngineConfig
+from workers.engine.engine import Engine
+from workers.engine.kernels.kernel import choose, have_kernels
+from workers.engine.kernels.library import compiler, library
+from workers.engine.kernels.panels import dense, panels, rows
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(autouse=True)
+def chosen_again() -> Iterator[None]:
+    yield
+    choose("auto")
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+
+
+def test_native_kernels_serve_cpus_in_the_base_model_s_dtypes() -> None:
+    choose("native")
+    assert have_kernels(CPU, torch.float32) and have_kernels(CPU, torch.bfloat16)
+    assert not have_kernels(CPU, torch.float64) and not have_kernels(torch.device("cuda"), torch.float32)
+
+
+def test_one_may_do_without() -> None:
+    choose("torch")
+    assert not have_kernels(CPU, torch.float32)
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_a_compiler_torch_does_the_work_unless_one_insists() -> None:
+    choose("auto")
+    assert not have_kernels(CPU, torch.float32)
+    with pytest.raises(ValueError, match="install g\\+\\+"):
+        Engine(EngineConfig(kernels="native"))
+
+
+def test_an_unknown_choice_is_refused() -> None:
+    with pytest.raises(ValueError, match="auto, native, torch"):
+        choose("fast")
+
+
+def test_kernels_are_compiled_once_for_a_folder(tmp_path: Path) -> None:
+    cxx = compiler()
+    assert cxx
+    library.__wrapped__(tmp_path, cxx)
+    (made,) = tmp_path.iterdir()
+    written = made.stat().st_mtime_ns
+    library.__wrapped__(tmp_path, cxx)
+    assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == [written]
+
+
+def test_a_compiler_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
+    broken = tmp_path / "c++"
+    broken.write_text("#!/bin/sh\necho 'no such header' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    with pytest.raises(ValueError, match="no such header"):
+        library.__wrapped__(tmp_path / "kernels", str(broken))
+    assert not list((tmp_path / "kernels").iterdir())
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("outputs", [1, 32, 70])
+def test_panels_hold_the_matrix(outputs: int, dtype: torch.dtype) -> None:
+    weight_OI = torch.randn(outputs, 6).to(dtype)
+    packed = panels(weight_OI)
+    assert torch.equal(dense(packed, outputs), weight_OI)
+    some = torch.tensor([outputs - 1, 0])
+    assert torch.equal(rows(packed, some), weight_OI[some])
