@@ -1,7 +1,8 @@
 """How long a stack takes to start, and what an idle worker holds: `python -m benchmarks.start_up`.
 
 With the bundled model on disk: seconds from the start to `/readyz`, and on to the first session RUNNING, which is when
-the model is loaded; then the worker's own memory (what would be free again without it) against the weights' size.
+the model is loaded; then the worker's own memory (what would be free again without it) against the weights' size: with that
+session's adapter, gradients and moments, and idle, when the session was stopped.
 """
 
 import argparse
@@ -47,13 +48,16 @@ def measure(dtype: str) -> dict[str, Any]:
                 time.sleep(0.05)
             running = time.monotonic() - began
             time.sleep(2)
-            after = worker.memory_full_info()
+            with_session = worker.memory_full_info().uss
+            client.call("POST", f"{SESSIONS}/{session}:stop", {})
+            time.sleep(2)
+            idle = worker.memory_full_info().uss
     return {
         "ready_s": ready,
         "first_session_s": running,
         "before_mb": before / 1e6,
-        "idle_mb": after.uss / 1e6,
-        "idle_rss_mb": after.rss / 1e6,
+        "with_session_mb": with_session / 1e6,
+        "idle_mb": idle / 1e6,
         "weights_mb": weights(bundled.DIRECTORY / bundled.NAME, DTYPES[dtype]) / 1e6,
     }
 
@@ -64,10 +68,10 @@ def main() -> None:
     options = parser.parse_args()
     result = {dtype: measure(dtype) for dtype in ([options.dtype] if options.dtype else DTYPES)}
     for dtype, row in result.items():
-        more = row["idle_mb"] - row["weights_mb"]
+        more, idle = (row[name] - row["weights_mb"] for name in ("with_session_mb", "idle_mb"))
         print(
             f"{dtype:8} ready {row['ready_s']:.1f} s, first session {row['first_session_s']:.1f} s; worker before "
-            f"{row['before_mb']:.0f} MB, idle with the model {row['idle_mb']:.0f} MB: its weights and {more:.0f} MB"
+            f"{row['before_mb']:.0f} MB; with the model its weights and {more:.0f} MB beside a session, {idle:.0f} MB idle"
         )
     write_report("start_up", result)
 

@@ -192,6 +192,7 @@ class EngineCore:
         resident.model.decode_batch.abandon(lambda sampling: sampling.session_id == session_id, error)
         resident.model.training_batch.abandon(lambda call: call.session_id == session_id, error)
         self._end_scorings(lambda work: work.session_id == session_id, error)
+        give_back()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
