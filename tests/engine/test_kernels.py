@@ -8,6 +8,7 @@ import torch
 
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.kernels.huge_pages import BLOCK_BYTES, HugePages
 from workers.engine.kernels.kernel import choose, have_kernels
 from workers.engine.kernels.library import compiler, library
 from workers.engine.kernels.panels import dense, panels, rows
@@ -77,3 +78,13 @@ def test_panels_hold_the_matrix(outputs: int, dtype: torch.dtype) -> None:
     assert torch.equal(dense(packed, outputs), weight_OI)
     some = torch.tensor([outputs - 1, 0])
     assert torch.equal(rows(packed, some), weight_OI[some])
+
+
+def test_huge_pages_hold_copies_side_by_side() -> None:
+    memory = HugePages()
+    parts = [torch.randn(3, 5), torch.randn(7).bfloat16(), torch.randn(BLOCK_BYTES // 4), torch.randn(2, 2)]
+    copies = [memory.copy(part) for part in parts]
+    copies[0].mul_(2)
+    assert torch.equal(copies[0], parts[0] * 2)
+    assert all(torch.equal(copy, part) for copy, part in zip(copies[1:], parts[1:], strict=True))
+    assert all(copy.data_ptr() % 64 == 0 for copy in copies)

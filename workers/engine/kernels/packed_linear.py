@@ -4,11 +4,14 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import pad
 
+from workers.engine.kernels.huge_pages import HugePages
 from workers.engine.kernels.kernel import Kernel, have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
 # Of a route in product.cpp: from row, to row, columns of A, and where A, B and its bounds lie.
 FIELDS = 6
+
+_weights = HugePages()
 
 _product = Kernel("product", "pppppppnnnnpn")
 _transpose = Kernel("transpose", "ppnn")
@@ -24,7 +27,7 @@ class PackedLinear:
 
     @classmethod
     def of(cls, weight_OI: Tensor, bias_O: Tensor | None) -> "PackedLinear":
-        return cls(panels(weight_OI), len(weight_OI), bias_O)
+        return cls(_weights.copy(panels(weight_OI)), len(weight_OI), bias_O)
 
     @staticmethod
     def can_take(weight_OI: Tensor) -> bool:
