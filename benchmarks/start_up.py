@@ -1,8 +1,8 @@
 """How long a stack takes to start, and what an idle worker holds: `python -m benchmarks.start_up`.
 
 With the bundled model on disk: seconds from the start to `/readyz`, and on to the first session RUNNING, which is when
-the model is loaded; then the worker's own memory (what would be free again without it) against the weights' size: with that
-session's adapter, gradients and moments, and idle, when the session was stopped.
+the model is loaded; then the worker's own memory (what would be free again without it) against the weights' size: with
+that session's adapter, gradients and moments, and idle, when the session was stopped.
 """
 
 import argparse
@@ -71,7 +71,8 @@ def main() -> None:
         more, idle = (row[name] - row["weights_mb"] for name in ("with_session_mb", "idle_mb"))
         print(
             f"{dtype:8} ready {row['ready_s']:.1f} s, first session {row['first_session_s']:.1f} s; worker before "
-            f"{row['before_mb']:.0f} MB; with the model its weights and {more:.0f} MB beside a session, {idle:.0f} MB idle"
+            f"{row['before_mb']:.0f} MB; with the model its weights and {more:.0f} MB beside a session, "
+            f"{idle:.0f} MB idle"
         )
     write_report("start_up", result)
 

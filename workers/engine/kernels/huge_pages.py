@@ -1,4 +1,4 @@
-"""Memory in pages of 2 MiB, where the system has them: what a decode step reads from end to end comes a third faster."""
+"""Memory in pages of 2 MiB, where the system has them: what is read from end to end comes a third faster."""
 
 import mmap
 
