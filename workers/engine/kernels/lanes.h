@@ -81,7 +81,8 @@ inline float largest(Lanes x) {
     return most;
 }
 
-// e^x to an ulp or two; 0 below -87.3, and no more than e^88.3. x = n ln 2 + r, and a polynomial of r (Cody and Waite; Cephes' expf).
+// e^x to an ulp or two; 0 below -87.3, and no more than e^88.3. x = n ln 2 + r, and a polynomial of r (Cody and Waite;
+// Cephes' expf).
 inline Lanes exponential(Lanes x) {
     // Beside this number a sum has no place for fractions: n is its last bits.
     constexpr float WHOLE = 3 << 22;
