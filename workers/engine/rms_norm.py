@@ -51,12 +51,14 @@ class _Native:
         self._weight_D, self._eps = weight_D, eps
 
     def normalised(self, x: Tensor) -> Tensor:
-        x, y = by_token(x), x.new_empty(x.shape)
+        x = by_token(x)
+        y = torch.empty_like(x, memory_format=torch.contiguous_format)
         _FORWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, y, *_sizes(x))
         return y
 
     def slope(self, x: Tensor, grad: Tensor) -> Tensor:
-        x, grad, slope = by_token(x), grad.contiguous(), x.new_empty(x.shape)
+        x, grad = by_token(x), grad.contiguous()
+        slope = torch.empty_like(grad)
         _BACKWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, grad, slope, *_sizes(x))
         return slope
 
@@ -82,4 +84,5 @@ class _Plain:
 
 def _sizes(x: Tensor) -> tuple[int, int, int]:
     """Tokens, heads and numbers of a head."""
-    return len(x), x.shape[1] if x.ndim == 3 else 1, x.shape[-1]
+    length, *heads, size = x.shape
+    return length, heads[0] if heads else 1, size

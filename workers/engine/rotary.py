@@ -43,13 +43,16 @@ class _Native:
     """In fp32, rounded once."""
 
     def __init__(self, cos_TC: Tensor, sin_TC: Tensor) -> None:
-        self._cos_TC, self._sin_TC = by_token(cos_TC), by_token(sin_TC)
+        cos_TC, sin_TC = by_token(cos_TC), by_token(sin_TC)
+        assert cos_TC.stride() == sin_TC.stride()
+        self._tables = cos_TC, sin_TC, cos_TC.stride(0)
 
     def turned(self, x_THD: Tensor, back: bool = False) -> Tensor:
-        x_THD, y_THD = by_token(x_THD), x_THD.new_empty(x_THD.shape)
-        length, heads, size = y_THD.shape
-        tables, sign = (self._cos_TC, self._sin_TC, self._cos_TC.stride(0)), -1.0 if back else 1.0
-        _TURN(y_THD.dtype, x_THD, x_THD.stride(0), *tables, y_THD, heads * size, length, heads, size // 2, sign)
+        x_THD = by_token(x_THD)
+        y_THD = torch.empty_like(x_THD, memory_format=torch.contiguous_format)
+        length, heads, size = x_THD.shape
+        sign = -1.0 if back else 1.0
+        _TURN(y_THD.dtype, x_THD, x_THD.stride(0), *self._tables, y_THD, heads * size, length, heads, size // 2, sign)
         return y_THD
 
 
