@@ -8,6 +8,7 @@ from contract.session import LoraConfig
 from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.kernels.kernel import choose
 
 StartEngine = Callable[..., Engine]
 
@@ -39,3 +40,11 @@ def engine(start_engine: StartEngine, tiny: Path) -> Engine:
     engine = start_engine()
     engine.create_adapter("s", tiny, LoraConfig(rank=4, alpha=8, dropout=0.0), seed=0).result()
     return engine
+
+
+@pytest.fixture(params=["native", "torch"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Once with our kernels, once without."""
+    choose(request.param)
+    yield request.param
+    choose("auto")

@@ -2,14 +2,16 @@ import numpy as np
 import pytest
 import torch
 
+from tests.engine.exactness import DTYPES, assert_rounded
 from workers.engine import logprob_head
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.logprob_head import target_logprobs
+from workers.engine.logprob_head import read, target_logprobs
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_log_softmax_is_taken_in_fp32_whatever_the_models_dtype(dtype: torch.dtype) -> None:
     head = FrozenLinear(torch.eye(4, dtype=dtype))
     logprobs, entropies = target_logprobs(LOGITS.to(dtype), head, torch.tensor([0]))
@@ -25,6 +27,59 @@ def test_probabilities_of_the_whole_vocabulary_sum_to_one() -> None:
     assert logprobs.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
 
 
+def logits_and_targets(rows: int, vocabulary: int, dtype: torch.dtype) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(rows + vocabulary)
+    logits = (torch.randn(rows, vocabulary, generator=generator) * 4 - 20).to(dtype)
+    return logits, torch.randint(0, vocabulary, (rows,), generator=generator)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("rows", "vocabulary"), [(1, 1), (7, 5), (3, 256), (2, 257), (5, 49_153), (2, 151_936)])
+def test_what_logits_say_is_what_float64_makes_of_them(
+    kernels: str, rows: int, vocabulary: int, dtype: torch.dtype
+) -> None:
+    # torch's sums over a large vocabulary are of fp32 numbers alone.
+    off, entropy_off = (1.5e-6, 1.5e-6) if kernels == "native" else (3e-5, 2e-3)
+    logits, targets = logits_and_targets(rows, vocabulary, dtype)
+    exact = logits.double().log_softmax(1)
+    onehot = torch.zeros_like(exact).scatter_(1, targets[:, None], 1)
+    logprobs, entropies = read(logits, targets, become_slopes=True)
+    torch.testing.assert_close(logprobs.double(), exact.gather(1, targets[:, None])[:, 0], rtol=0, atol=off)
+    torch.testing.assert_close(entropies.double(), -(exact.exp() * exact).sum(1), rtol=0, atol=entropy_off)
+    assert_rounded(logits, onehot - exact.exp(), dtype, atol=1e-15 if kernels == "native" else 5e-6)
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_likely_target_leaves_a_small_slope_that_is_exact(dtype: torch.dtype) -> None:
+    logits = torch.tensor([[9.0, 1.0, 0.0]]).to(dtype)
+    p = np.exp([0.0, -8.0, -9.0]) / np.exp([0.0, -8.0, -9.0]).sum()
+    read(logits, torch.tensor([0]), become_slopes=True)
+    np.testing.assert_allclose(
+        logits[0].float(), [p[1] + p[2], -p[1], -p[2]], rtol=1e-3 if dtype is torch.float32 else 4e-3
+    )
+
+
+@pytest.mark.usefixtures("kernels")
+def test_impossible_tokens_change_nothing() -> None:
+    logits = torch.tensor([[2.0, -float("inf"), 1.0, 0.0, -float("inf"), -1.0]])
+    logprobs, _ = read(logits, torch.tensor([0]))
+    assert logprobs.item() == pytest.approx(-0.440190, abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
+    logits, targets = logits_and_targets(9, 10_007, dtype)
+    slopes = logits.clone()
+    whole = read(slopes, targets, become_slopes=True)
+    for row in (0, 4, 8):
+        part = slice(row, row + 1)
+        slope = logits[part].clone()
+        alone = read(slope, targets[part], become_slopes=True)
+        assert all(torch.equal(one, all_[part]) for one, all_ in zip((*alone, slope), (*whole, slopes), strict=True))
+
+
+@pytest.mark.usefixtures("kernels")
 def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     hidden_ND, head_VD, targets = torch.randn(7, 8), torch.randn(11, 8), torch.arange(7)

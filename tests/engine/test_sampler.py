@@ -3,7 +3,11 @@ import pytest
 import torch
 
 from contract.sample import SamplingParams
+from tests.engine.exactness import DTYPES
+from workers.engine.logprob_head import read
 from workers.engine.sampler import draw
+
+pytestmark = pytest.mark.usefixtures("kernels")
 
 LOGITS = [2.0, 1.0, 0.0, -1.0]
 RAW = [-0.440190, -1.440190, -2.440190, -3.440190]
@@ -94,6 +98,41 @@ def test_small_tokens_of_a_large_vocabulary_get_their_share() -> None:
     uniforms = [0.9 + 0.1 * (k + 0.5) / 100_000 for k in (0, 50_000, 99_999)]
     tokens, _ = draw(logits.expand(3, -1), [SamplingParams()] * 3, uniforms)
     assert np.abs(np.array(tokens.tolist()) - [1, 50_001, 100_000]).max() <= 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("vocabulary", [1, 3, 16, 255, 257, 1000, 49_153])
+@pytest.mark.parametrize("temperature", [1.0, 0.6, 3.0])
+def test_a_token_is_where_float64_finds_its_uniform(vocabulary: int, temperature: float, dtype: torch.dtype) -> None:
+    generator = torch.Generator().manual_seed(vocabulary)
+    logits_V = (torch.randn(vocabulary, generator=generator) * 3).to(dtype)
+    uniforms = [0.0, 1e-9, *((np.arange(60) + 0.5) / 60), 1 - 1e-9, 1 - 2**-53]
+    params = [SamplingParams(temperature=temperature)] * len(uniforms)
+    tokens, _ = draw(logits_V.expand(len(uniforms), -1), params, uniforms)
+    edges = np.cumsum((logits_V.double() / temperature).softmax(0).numpy())
+    below = np.concatenate([[0.0], edges])[tokens]
+    assert (below - 2e-6 <= uniforms).all() and (uniforms <= edges[tokens] + 2e-6).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_row_has_the_same_bits_alone_and_in_a_crowd_and_those_of_the_trainer(
+    kernels: str, dtype: torch.dtype
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits_BV = (torch.randn(33, 10_007, generator=generator) * 4).to(dtype)
+    kinds = [
+        SamplingParams(),
+        SamplingParams(temperature=0.7),
+        SamplingParams(temperature=0),
+        SamplingParams(top_p=0.9),
+    ]
+    params, uniforms = [kinds[row % 4] for row in range(33)], torch.rand(33, generator=generator).tolist()
+    tokens_B, logprobs_B = draw(logits_BV, params, uniforms)
+    for row in (0, 1, 2, 3, 32):
+        token, logprob = draw(logits_BV[row : row + 1], [params[row]], [uniforms[row]])
+        assert (token, logprob) == (tokens_B[row], logprobs_B[row])
+    off = 0 if kernels == "native" else 1e-5
+    torch.testing.assert_close(logprobs_B, read(logits_BV, tokens_B)[0], rtol=0, atol=off)
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:

@@ -7,9 +7,12 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from workers.engine.frozen_linear import FrozenLinear, product
+from workers.engine.kernels.kernel import Kernel, have_kernels
 
 # Logits held at once, in elements: 64 MiB in fp32.
 CHUNK_ELEMENTS = 1 << 24
+
+_TARGET_LOGPROBS = Kernel("target_logprobs", "ppppnnn")
 
 
 def target_logprobs(hidden_ND: Tensor, head: FrozenLinear, targets_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -33,19 +36,11 @@ class _TargetLogprobs(torch.autograd.Function):
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
         # Unpacked once for all chunks, and not at all where nothing is differentiated.
         weight_VD = head.dense() if slopes_ND is not None else None
-        for part in chunks(len(targets_N), head.outputs):
-            logits_CV = head.product(hidden_ND[part]).float()
-            probabilities_CV = softmax(logits_CV, dim=-1)
-            # The likeliest token's probability is never small, so that its log is exact.
-            highest_C1, likeliest_C1 = logits_CV.max(1, keepdim=True)
-            totals_C1 = highest_C1 - probabilities_CV.gather(1, likeliest_C1).log_()
-            logprobs_N[part] = (logits_CV.gather(1, targets_N[part, None]) - totals_C1)[:, 0]
-            means_C11 = torch.bmm(probabilities_CV[:, None], logits_CV[:, :, None])
-            entropies_N[part] = totals_C1[:, 0] - means_C11[:, 0, 0]
+        for part in chunks(len(targets_N), head.outputs, CHUNK_ELEMENTS):
+            logits_CV = head.product(hidden_ND[part])
+            logprobs_N[part], entropies_N[part] = read(logits_CV, targets_N[part], slopes_ND is not None)
             if slopes_ND is not None and weight_VD is not None:
-                # d logprob / d logits = onehot(target) - softmax(logits)
-                expected_CD = product(probabilities_CV.to(hidden_ND.dtype), weight_VD.T)
-                slopes_ND[part] = weight_VD[targets_N[part]] - expected_CD
+                slopes_ND[part] = product(logits_CV, weight_VD.T)
         ctx.slopes_ND = slopes_ND
         ctx.mark_non_differentiable(entropies_N)
         return logprobs_N, entropies_N
@@ -54,6 +49,37 @@ class _TargetLogprobs(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
         slopes_ND = ctx.slopes_ND
         return (slopes_ND * grads[0][:, None]).to(slopes_ND.dtype), None, None
+
+
+def read(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool = False) -> tuple[Tensor, Tensor]:
+    """fp32 logprobs of the targets and entropies, each [C].
+
+    Where asked the logits become d logprob / d logits = onehot(target) - softmax(logits), rounded after the
+    difference, which is small where the target is likely.
+    """
+    method = _read_natively if have_kernels(logits_CV.device, logits_CV.dtype) else _read_plainly
+    return method(logits_CV, targets_C, become_slopes)
+
+
+def _read_natively(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> tuple[Tensor, Tensor]:
+    assert logits_CV.is_contiguous()
+    logprobs_C = logits_CV.new_empty(len(targets_C), dtype=torch.float32)
+    entropies_C, targets_C = torch.empty_like(logprobs_C), targets_C.contiguous()
+    _TARGET_LOGPROBS(logits_CV.dtype, logits_CV, targets_C, logprobs_C, entropies_C, *logits_CV.shape, become_slopes)
+    return logprobs_C, entropies_C
+
+
+def _read_plainly(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> tuple[Tensor, Tensor]:
+    wide_CV = logits_CV.float()
+    probabilities_CV = softmax(wide_CV, dim=-1)
+    # The likeliest token's probability is never small, so that its log is exact.
+    highest_C1, likeliest_C1 = wide_CV.max(1, keepdim=True)
+    totals_C1 = highest_C1 - probabilities_CV.gather(1, likeliest_C1).log_()
+    logprobs_C1 = wide_CV.gather(1, targets_C[:, None]) - totals_C1
+    means_C11 = torch.bmm(probabilities_CV[:, None], wide_CV[:, :, None])
+    if become_slopes:
+        logits_CV.copy_(probabilities_CV.neg_().scatter_(1, targets_C[:, None], -torch.expm1(logprobs_C1)))
+    return logprobs_C1[:, 0], totals_C1[:, 0] - means_C11[:, 0, 0]
 
 
 def chunks(count: int, vocabulary: int, elements: int = CHUNK_ELEMENTS) -> list[slice]:

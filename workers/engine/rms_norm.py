@@ -1,43 +1,88 @@
 """Root mean square normalisation (Zhang and Sennrich 2019, arXiv:1910.07467)."""
 
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
+
+from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels.strides import by_token
+
+_FORWARD, _BACKWARD = Kernel("rms_norm", "pnpxpnnn"), Kernel("rms_norm_backward", "pnpxppnnn")
 
 
 class RmsNorm:
     """x / sqrt(mean(x^2) + eps) * w over the last dimension, in fp32, rounded once to the dtype of x; w is frozen."""
 
     def __init__(self, weight_D: Tensor, eps: float) -> None:
-        self.weight_D = weight_D.detach().float().clone()
-        self._eps = torch.tensor(eps, device=weight_D.device)
+        formula = _Native if have_kernels(weight_D.device, weight_D.dtype) else _Plain
+        self._formula = formula(weight_D.detach().float().clone(), eps)
 
     def __call__(self, x: Tensor) -> Tensor:
+        """Of [T, D] or [T, H, D]."""
         if not torch.is_grad_enabled():
-            return self.normalised(x)[0]
-        y: Tensor = _RmsNorm.apply(x, self)
+            return self._formula.normalised(x)
+        y: Tensor = _RmsNorm.apply(x, self._formula)
         return y
-
-    def normalised(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """The result, and 1 / sqrt(mean(x^2) + eps)."""
-        wide = x.float()
-        norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
-        inverse = torch.addcmul(self._eps, norm, norm, value=1 / x.shape[-1]).rsqrt_()
-        return (wide * inverse).mul_(self.weight_D).to(x.dtype), inverse
 
 
 class _RmsNorm(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, layer: RmsNorm) -> Tensor:
-        y, inverse = layer.normalised(x)
-        ctx.save_for_backward(x, inverse)
-        ctx.weight_D = layer.weight_D
-        return y
+    def forward(ctx: Any, x: Tensor, formula: "_Formula") -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.formula = formula
+        return formula.normalised(x)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        x, inverse = ctx.saved_tensors
-        unit, slope = x.float() * inverse, grads[0].float() * ctx.weight_D
+        (x,) = ctx.saved_tensors
+        return ctx.formula.slope(x, grads[0]), None
+
+
+class _Formula(Protocol):
+    def normalised(self, x: Tensor) -> Tensor: ...
+
+    def slope(self, x: Tensor, grad: Tensor) -> Tensor:
+        """Of a loss by x, from that by the result."""
+
+
+class _Native:
+    def __init__(self, weight_D: Tensor, eps: float) -> None:
+        self._weight_D, self._eps = weight_D, eps
+
+    def normalised(self, x: Tensor) -> Tensor:
+        x = by_token(x)
+        y = torch.empty_like(x, memory_format=torch.contiguous_format)
+        _FORWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, y, *_sizes(x))
+        return y
+
+    def slope(self, x: Tensor, grad: Tensor) -> Tensor:
+        x, grad = by_token(x), grad.contiguous()
+        slope = torch.empty_like(grad)
+        _BACKWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, grad, slope, *_sizes(x))
+        return slope
+
+
+class _Plain:
+    def __init__(self, weight_D: Tensor, eps: float) -> None:
+        self._weight_D, self._eps = weight_D, torch.tensor(eps, device=weight_D.device)
+
+    def normalised(self, x: Tensor) -> Tensor:
+        return self._unit(x.float())[0].mul_(self._weight_D).to(x.dtype)
+
+    def slope(self, x: Tensor, grad: Tensor) -> Tensor:
+        (unit, inverse), slope = self._unit(x.float()), grad.float() * self._weight_D
         along = torch.linalg.vecdot(unit, slope).unsqueeze(-1).div_(x.shape[-1])
-        return slope.sub_(unit.mul_(along)).mul_(inverse).to(x.dtype), None
+        return slope.sub_(unit.mul_(along)).mul_(inverse).to(x.dtype)
+
+    def _unit(self, wide: Tensor) -> tuple[Tensor, Tensor]:
+        """x / sqrt(mean(x^2) + eps), and what it was multiplied with."""
+        norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
+        inverse = torch.addcmul(self._eps, norm, norm, value=1 / wide.shape[-1]).rsqrt_()
+        return wide * inverse, inverse
+
+
+def _sizes(x: Tensor) -> tuple[int, int, int]:
+    """Tokens, heads and numbers of a head."""
+    length, *heads, size = x.shape
+    return length, heads[0] if heads else 1, size

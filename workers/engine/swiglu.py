@@ -6,11 +6,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
+from workers.engine.kernels.kernel import Kernel, have_kernels
+
+_FORWARD, _BACKWARD = Kernel("swiglu", "ppnn"), Kernel("swiglu_backward", "pppnn")
+
 
 def swiglu(gate_up_TF: Tensor) -> Tensor:
     """silu(gate) * up, of gate and up side by side: [T, 2 F] -> [T, F]."""
     if not torch.is_grad_enabled():
-        return _activated(gate_up_TF)
+        return _formula(gate_up_TF).activated(gate_up_TF)
     y_TF: Tensor = _SwiGlu.apply(gate_up_TF)
     return y_TF
 
@@ -21,19 +25,46 @@ class _SwiGlu(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, gate_up_TF: Tensor) -> Tensor:
         ctx.save_for_backward(gate_up_TF)
-        return _activated(gate_up_TF)
+        return _formula(gate_up_TF).activated(gate_up_TF)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> Tensor:
         (gate_up_TF,) = ctx.saved_tensors
-        gate, up = gate_up_TF.chunk(2, -1)
-        slope_TF = torch.empty_like(gate_up_TF)
-        gate_slope, up_slope = slope_TF.chunk(2, -1)
-        torch.mul(silu(gate), grads[0], out=up_slope)
-        gate_slope.copy_(torch.ops.aten.silu_backward(grads[0] * up, gate))
+        return _formula(gate_up_TF).slope(gate_up_TF, grads[0])
+
+
+class _Native:
+    """In fp32, rounded once."""
+
+    @staticmethod
+    def activated(gate_up_TF: Tensor) -> Tensor:
+        gate_up_TF, (length, width) = gate_up_TF.contiguous(), gate_up_TF.shape
+        y_TF = gate_up_TF.new_empty(length, width // 2)
+        _FORWARD(y_TF.dtype, gate_up_TF, y_TF, length, width // 2)
+        return y_TF
+
+    @staticmethod
+    def slope(gate_up_TF: Tensor, grad_TF: Tensor) -> Tensor:
+        gate_up_TF, grad_TF, slope_TF = gate_up_TF.contiguous(), grad_TF.contiguous(), torch.empty_like(gate_up_TF)
+        _BACKWARD(slope_TF.dtype, gate_up_TF, grad_TF, slope_TF, *grad_TF.shape)
         return slope_TF
 
 
-def _activated(gate_up_TF: Tensor) -> Tensor:
-    gate, up = gate_up_TF.chunk(2, -1)
-    return silu(gate).mul_(up)
+class _Plain:
+    @staticmethod
+    def activated(gate_up_TF: Tensor) -> Tensor:
+        gate, up = gate_up_TF.chunk(2, -1)
+        return silu(gate).mul_(up)
+
+    @staticmethod
+    def slope(gate_up_TF: Tensor, grad_TF: Tensor) -> Tensor:
+        gate, up = gate_up_TF.chunk(2, -1)
+        slope_TF = torch.empty_like(gate_up_TF)
+        gate_slope, up_slope = slope_TF.chunk(2, -1)
+        torch.mul(silu(gate), grad_TF, out=up_slope)
+        gate_slope.copy_(torch.ops.aten.silu_backward(grad_TF * up, gate))
+        return slope_TF
+
+
+def _formula(like: Tensor) -> type[_Native] | type[_Plain]:
+    return _Native if have_kernels(like.device, like.dtype) else _Plain

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#ifdef __AVX512BF16__
+#ifdef __AVX512F__
 #include <immintrin.h>
 #endif
 
@@ -30,14 +30,25 @@ template <typename V, typename T> inline void write(T *to, V v) { std::memcpy(to
 
 inline Lanes all(float x) { return Lanes{} + x; }
 inline Lanes load(const float *from) { return read<Lanes>(from); }
+#ifdef __AVX512F__
+// GCC takes five instructions to widen what one does.
+inline Lanes load(const bf16 *from) {
+    return (Lanes)_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from)), 16);
+}
+#else
 inline Lanes load(const bf16 *from) { return (Lanes)(__builtin_convertvector(read<Halves>(from), Words) << 16); }
+#endif
 inline void store(float *to, Lanes x) { write(to, x); }
+// To the nearest, ties to even; a NaN stays one.
+#ifdef __AVX512BF16__
+inline void store(bf16 *to, Lanes x) { write(to, _mm512_cvtneps_pbh((__m512)x)); }
+#else
 inline void store(bf16 *to, Lanes x) {
-    // To the nearest, ties to even; a NaN stays one.
     Words bits = (Words)x, rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
     Words is_nan = (Words)(x != x);
     write(to, __builtin_convertvector((rounded & ~is_nan) | (0x7fc0 & is_nan), Halves));
 }
+#endif
 
 template <typename T> inline Lanes load(const T *from, long count) {
     T part[WIDTH] = {};
@@ -70,23 +81,37 @@ inline float largest(Lanes x) {
     return most;
 }
 
-// e^x to an ulp or two; 0 below -87.3. x = n ln 2 + r, and a polynomial of r (Cody and Waite; Cephes' expf).
+// e^x to an ulp or two; 0 below -87.3, and no more than e^88.3. x = n ln 2 + r, and a polynomial of r (Cody and Waite;
+// Cephes' expf).
 inline Lanes exponential(Lanes x) {
+    // Beside this number a sum has no place for fractions: n is its last bits.
+    constexpr float WHOLE = 3 << 22;
     Lanes bounded = larger(x, all(-87.3f));
-    bounded = bounded < all(88.7f) ? bounded : all(88.7f);
-    Lanes scaled = bounded * 1.44269504f;
-    Integers n = __builtin_convertvector(scaled + (scaled < 0 ? all(-0.5f) : all(0.5f)), Integers);
-    Lanes whole = __builtin_convertvector(n, Lanes);
-    Lanes r = bounded - whole * 0.693359375f;
-    r = r - whole * -2.12194440e-4f;
+    bounded = bounded < all(88.3f) ? bounded : all(88.3f);
+    Lanes shifted = bounded * 1.44269504f + WHOLE;
+    Lanes n = shifted - WHOLE;
+    Lanes r = bounded - n * 0.693359375f;
+    r = r - n * -2.12194440e-4f;
     Lanes p = all(1.9875691500e-4f);
     p = p * r + 1.3981999507e-3f;
     p = p * r + 8.3334519073e-3f;
     p = p * r + 4.1665795894e-2f;
     p = p * r + 1.6666665459e-1f;
     p = p * r + 5.0000001201e-1f;
-    p = p * r * r + r + 1.0f;
-    Lanes value = p * (Lanes)((n + 127) << 23);
-    Lanes kept = x < all(-87.3f) ? all(0.0f) : value;
-    return x != x ? x : kept;
+    p = p * (r * r) + r + 1.0f;
+    Lanes value = p * (Lanes)(((Integers)shifted + 127) << 23);
+    return x < all(-87.3f) ? all(0.0f) : x != x ? x : value;
 }
+
+// f(place, count) for each sixteen of n numbers: `count` is Full{}, or a number where fewer are left at the end.
+struct Full {};
+template <typename T> inline Lanes load(const T *from, Full) { return load(from); }
+template <typename T> inline void store(T *to, Lanes x, Full) { store(to, x); }
+template <typename F> inline void each(long n, F f) {
+    long i = 0;
+    for (; i + WIDTH <= n; i += WIDTH) f(i, Full{});
+    if (i < n) f(i, n - i);
+}
+
+// Numbers in one call from which on it is worth the twenty microseconds that waking a thread takes.
+constexpr long WORTH_THREADS = 1 << 17;
