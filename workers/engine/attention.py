@@ -1,12 +1,15 @@
 """Attention over packed rows: which tokens of a pass see which."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from workers.engine.causal_attention import AttentionLayer, causal
+from workers.engine.kernels.attention import over_pass, sequences_of
+from workers.engine.kernels.kernel import have_kernels
 
 
 class Attention(Protocol):
@@ -31,6 +34,15 @@ class SegmentAttention:
         return cls([(0, [length]) for length in lengths])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if have_kernels(q_THD.device, q_THD.dtype):
+            return over_pass(self._sequences, layer, q_THD, k_TKD, v_TKD)
+        return self._part_by_part(layer, q_THD, k_TKD, v_TKD)
+
+    @cached_property
+    def _sequences(self) -> Tensor:
+        return sequences_of(self._families)
+
+    def _part_by_part(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         parts = zip(*(part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD)), strict=True)
         seen: list[Tensor] = []
         for prefix, suffixes in self._families:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from workers.engine.causal_attention import AttentionLayer, causal
+from workers.engine.kernels.attention import from_cache, sequences_in_cache
+from workers.engine.kernels.kernel import have_kernels
 from workers.engine.kv_cache import LENGTH_STEP, KvCache
 
 # On a CPU the queries of a head of keys are filled up to multiples of this, so that the kernel's buffers are aligned
@@ -39,6 +42,15 @@ class SpanAttention:
         self.positions_T = torch.cat([torch.arange(span.start, span.stop, device=device) for span in spans])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if have_kernels(q_THD.device, q_THD.dtype):
+            return from_cache(self._sequences, layer, self._cache, q_THD, k_TKD, v_TKD)
+        return self._span_by_span(layer, q_THD, k_TKD, v_TKD)
+
+    @cached_property
+    def _sequences(self) -> Tensor:
+        return sequences_in_cache((span.row, span.start, span.stop) for span in self._spans)
+
+    def _span_by_span(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         self._cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
         new = (part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD))
         return torch.cat([self._span(layer, span, *parts) for span, *parts in zip(self._spans, *new, strict=True)])
@@ -58,16 +70,22 @@ class DecodeAttention:
     """
 
     def __init__(self, cache: KvCache, rows: Sequence[int], positions_T: Tensor) -> None:
-        self._cache, self._positions_T = cache, positions_T
+        self._cache, self._rows, self._positions_T = cache, rows, positions_T
         self._rows_T = torch.tensor(rows, device=positions_T.device)
         self.order_B = self._rows_T.argsort()
-        self._is_in_order = list(rows) == sorted(rows)
-        self._lengths_B1 = positions_T[self.order_B][:, None] + 1
-        # In steps, so that in bf16 a row's sums are the same to the bit beside shorter and longer ones.
-        self._length = -(-int(self._lengths_B1.max()) // LENGTH_STEP) * LENGTH_STEP
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if have_kernels(q_THD.device, q_THD.dtype):
+            return from_cache(self._sequences, layer, self._cache, q_THD, k_TKD, v_TKD)
+        return self._row_by_row(layer, q_THD, k_TKD, v_TKD)
+
+    @cached_property
+    def _sequences(self) -> Tensor:
+        places = zip(self._rows, self._positions_T.tolist(), strict=True)
+        return sequences_in_cache((row, position, position + 1) for row, position in places)
+
+    def _row_by_row(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         self._cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
         rows, heads, size = q_THD.shape
         keys, values = self._cache.read(layer.index, slice(0, rows), self._length)
@@ -79,6 +97,19 @@ class DecodeAttention:
         out_BKGD = scaled_dot_product_attention(q_BKGD, keys, values, attn_mask=bias, scale=layer.scale)
         out_BHD = out_BKGD[:, :, :group].reshape(rows, heads, -1)
         return out_BHD if self._is_in_order else out_BHD[self._rows_T]
+
+    @cached_property
+    def _is_in_order(self) -> bool:
+        return list(self._rows) == sorted(self._rows)
+
+    @cached_property
+    def _lengths_B1(self) -> Tensor:
+        return self._positions_T[self.order_B][:, None] + 1
+
+    @cached_property
+    def _length(self) -> int:
+        # In steps, so that in bf16 a row's sums are the same to the bit beside shorter and longer ones.
+        return -(-int(self._lengths_B1.max()) // LENGTH_STEP) * LENGTH_STEP
 
     def _bias(self, layer: AttentionLayer, dtype: torch.dtype) -> Tensor:
         """[B, 1, 1, length]: 0 where the key is seen, else -inf."""

@@ -41,10 +41,14 @@ class KvCache:
 
     def write(self, layer: int, rows_T: Tensor, positions_T: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> None:
         """Puts token t's key and value at a position of a row, for which there is room."""
+        for held, part in zip(self.memory(layer, k_TKD, v_TKD), (k_TKD, v_TKD), strict=True):
+            held[rows_T, :, positions_T] = part
+
+    def memory(self, layer: int, k_TKD: Tensor, v_TKD: Tensor) -> Held:
+        """All that is held for a layer, for keys and values like these."""
         if layer not in self._layers:
             self._layers[layer] = self._allocated(k_TKD[:, :, None], v_TKD[:, :, None])
-        for held, part in zip(self._layers[layer], (k_TKD, v_TKD), strict=True):
-            held[rows_T, :, positions_T] = part
+        return self._layers[layer]
 
     def read(self, layer: int, rows: slice, length: int) -> Held:
         """Views [rows, heads, length, head size] of what a layer has written."""

@@ -1,0 +1,159 @@
+// softmax(q k^T * scale) v for each token of a pass over the keys that it sees, in fp32 and rounded once.
+//
+// A token's sums go over the keys in the order of their positions, whether it is one of many queries of its sequence or
+// the newest of a sequence in a cache.
+#include "key_panels.h"
+
+using namespace attention;
+
+struct Peak {
+    float most, inverse;  // The largest score, and 1 / the sum of e^(score - most).
+};
+
+// Scores from..to - 1 of a row of blocks, each `stride` after the other, become e^(score - most), the others zeros.
+static Peak exponentials(float *row, long stride, long blocks, long from, long to) {
+    Integers places = counted();
+    Lanes most = all(-INFINITY), total{};
+    for (long block = 0; block < blocks; block++) {
+        Integers place = places + int32_t(block * WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
+        Lanes score = seen ? load(row + block * stride) : all(-INFINITY);
+        store(row + block * stride, score);
+        most = larger(score, most);
+    }
+    float peak = largest(most);
+    for (long block = 0; block < blocks; block++) {
+        Lanes weight = exponential(load(row + block * stride) - peak);
+        store(row + block * stride, weight);
+        total += weight;
+    }
+    return {peak, 1 / sum(total)};
+}
+
+// Of every head and token the largest score, then of every head and token 1 / the sum of weights; or nothing.
+struct Peaks {
+    float *memory;
+    long heads, tokens;
+
+    void keep(long head, long token, Peak peak) const {
+        if (!memory) return;
+        memory[head * tokens + token] = peak.most;
+        memory[(heads + head) * tokens + token] = peak.inverse;
+    }
+};
+
+template <typename T> struct Forward {
+    Shape shape;
+    Heads<T> q, k, v, out;
+    Peaks peaks;
+    KeyPanels<T> panels{shape, shape.size};
+
+    struct Room {
+        std::unique_ptr<uint32_t[]> few, pair;
+        std::unique_ptr<float[]> weights, sums;
+    };
+    Room make_room() const {
+        return {room<uint32_t>(MOST_ROWS * panels.words), room<uint32_t>(2 * WIDTH * panels.words),
+                room<float>(MOST_ROWS * (shape.most_keys() + WIDTH)), room<float>(MOST_ROWS * shape.value_size)};
+    }
+
+    // Keys that are read only once are not worth being kept as panels.
+    bool is_packed(long sequence) const {
+        const Sequence &s = shape.sequences[sequence];
+        return shape.cut(sequence).parts > 1 || s.leader != sequence || s.followers;
+    }
+    // Dot products with panels first..last - 1 that are made a pair at a time.
+    void dots_once(Series<T> keys, long rows, const Room &room, long first, long last, long stop) const {
+        float *to = room.weights.get();
+        for (long panel = first; panel < last; panel += 2, to += 2 * rows * WIDTH) {
+            long count = std::min(2L, last - panel);
+            for (long i = 0; i < count; i++) {
+                long start = (panel + i) * WIDTH;
+                pack([&](long r) { return keys.at(start + r); }, std::min(WIDTH, stop - start), panels.words,
+                     room.pair.get() + i * panels.words * WIDTH);
+            }
+            dot<T>(rows, room.few.get(), room.pair.get(), count, panels.words, shape.scale, to);
+        }
+    }
+
+    void attend(long sequence, long kv_head, long part, const Room &room) const {
+        const Sequence &s = shape.sequences[sequence];
+        Tile tile(shape, sequence, kv_head, part);
+        long rows = tile.rows, first = tile.first_block(), last = tile.last_block(), begin = first * WIDTH;
+        float *weights = room.weights.get(), *sums = room.sums.get();
+        gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, panels.words, room.few.get());
+        if (is_packed(sequence))
+            panels.dots(sequence, kv_head, rows, room.few.get(), first, last, shape.scale, weights);
+        else
+            dots_once(k.of(s, kv_head), rows, room, first, last, tile.to(rows - 1));
+        Peak found[MOST_ROWS];
+        for (long r = 0; r < rows; r++)
+            found[r] = exponentials(weights + r * WIDTH, rows * WIDTH, last - first, tile.from(r) - begin, tile.to(r) - begin);
+        std::fill_n(sums, rows * shape.value_size, 0.0f);
+        mix_series(rows, weights, v.of(s, kv_head), begin, tile.from(0), tile.to(rows - 1), sums, shape.value_size);
+        for (long r = 0; r < rows; r++, sums += shape.value_size) {
+            scaled(sums, shape.value_size, found[r].inverse, out.own(s, tile.head(r), tile.token(r)));
+            peaks.keep(tile.head(r), s.start + tile.token(r), found[r]);
+        }
+    }
+
+    // `prepare` is called with each sequence and head of keys, before anything is read.
+    template <typename Prepare> void run(Prepare prepare) {
+        Work work;
+        for (long s = 0; s < shape.count; s++) {
+            work.add(shape.cut(s).parts);
+            is_packed(s) ? panels.add(s) : panels.add_none();
+        }
+        panels.allocate();
+        bool wakes = shape.is_large();
+#pragma omp parallel if (wakes)
+        {
+            Room own = make_room();
+#pragma omp for collapse(2) schedule(dynamic)
+            for (long s = 0; s < shape.count; s++)
+                for (long head = 0; head < shape.kv_heads; head++) {
+                    prepare(shape.sequences[s], head);
+                    if (is_packed(s)) panels.fill(s, head, k.of(shape.sequences[s], head));
+                }
+#pragma omp for collapse(2) schedule(dynamic) nowait
+            for (long item = 0; item < work.items(); item++)
+                for (long head = 0; head < shape.kv_heads; head++)
+                    attend(work.sequence(item), head, work.part(item), own);
+        }
+    }
+};
+
+// What a sequence brings, into the cache.
+template <typename T> void put(const Sequence &s, long head, long size, const Heads<T> &brought, const Heads<T> &cache) {
+    Series<T> rows = cache.of(s, head);
+    for (long i = 0; i < s.length; i++) std::memcpy(rows.at(s.prefix + i), brought.own(s, head, i), size * sizeof(T));
+}
+
+template <typename T>
+void attend_pass(const Shape &shape, Heads<T> q, Heads<T> k, Heads<T> v, T *out, float *peaks, long tokens) {
+    Heads<T> seen{out, shape.heads * shape.value_size, shape.value_size};
+    Forward<T>{shape, q, k, v, seen, {peaks, shape.heads, tokens}}.run([](const Sequence &, long) {});
+}
+
+template <typename T>
+void attend_cache(const Shape &shape, Heads<T> q, Heads<T> k, Heads<T> v, Heads<T> keys, Heads<T> values, T *out) {
+    Heads<T> seen{out, shape.heads * shape.value_size, shape.value_size};
+    Forward<T>{shape, q, keys, values, seen, {}}.run([&](const Sequence &s, long head) {
+        put(s, head, shape.size, k, keys);
+        put(s, head, shape.value_size, v, values);
+    });
+}
+
+#define EXPORT(T, ENDING)                                                                                              \
+    extern "C" void attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *out,          \
+                                       float *peaks, long tokens, SHAPE_ARGUMENTS) {                                   \
+        attend_pass<T>(SHAPE, {q, q_stride, size}, {k, k_stride, size}, {v, v_stride, value_size}, out, peaks, tokens); \
+    }                                                                                                                  \
+    extern "C" void cached_attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *keys,  \
+                                              T *values, long length, T *out, SHAPE_ARGUMENTS) {                       \
+        Heads<T> held_keys{keys, size, length * size, kv_heads * length * size};                                       \
+        Heads<T> held_values{values, value_size, length * value_size, kv_heads * length * value_size};                 \
+        attend_cache<T>(SHAPE, {q, q_stride, size}, {k, k_stride, size}, {v, v_stride, value_size}, held_keys,         \
+                        held_values, out);                                                                             \
+    }
+EXPORT(float, float32)
+EXPORT(bf16, bfloat16)

@@ -1,0 +1,114 @@
+// Sequences of a pass: where their queries, keys and values lie, which of them see which, and how the work is cut.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "tiles.h"
+
+namespace attention {
+
+// Rows start..start + length - 1 of a pass, which go on from `prefix` keys: those of the pass from row `before` on,
+// or of row `before` of a cache. Sequence `leader`, the sequence itself if need be, is the one that consists of
+// those keys, and the `followers` after it go on from it.
+struct Sequence {
+    long start, length, before, prefix, leader, followers;
+
+    long keys() const { return prefix + length; }
+};
+
+// What one head holds for a sequence: `count` rows, then its own.
+template <typename T> struct Series {
+    T *before, *own;
+    long count, stride;
+
+    T *at(long i) const { return i < count ? before + i * stride : own + (i - count) * stride; }
+};
+
+// A tensor [rows, heads, head size] of a pass, or a cache's [rows, heads, length, head size].
+template <typename T> struct Heads {
+    T *first;
+    long stride, head_stride, cache_row = 0;
+
+    Series<T> of(const Sequence &s, long head) const {
+        T *begin = first + head * head_stride;
+        if (!cache_row) return {begin + s.before * stride, begin + s.start * stride, s.prefix, stride};
+        T *row = begin + s.before * cache_row;
+        return {row, row + s.prefix * stride, s.prefix, stride};
+    }
+    T *own(const Sequence &s, long head, long i) const { return first + (s.start + i) * stride + head * head_stride; }
+};
+
+// Nearly equal parts of `length` rows, none of more than MOST_ROWS.
+struct Cut {
+    long length, parts = (length + MOST_ROWS - 1) / MOST_ROWS;
+
+    long at(long part) const { return length * part / parts; }
+};
+
+struct Shape {
+    long heads, kv_heads, size, value_size;
+    float scale;
+    long window;
+    const Sequence *sequences;
+    long count;
+
+    long group() const { return heads / kv_heads; }
+    Cut cut(long sequence) const { return {sequences[sequence].length * group()}; }
+    long most_keys() const {
+        long most = 0;
+        for (long s = 0; s < count; s++) most = std::max(most, sequences[s].keys());
+        return most;
+    }
+    // Whether it takes longer than to wake threads: by the multiplications, about.
+    bool is_large() const {
+        double pairs = 0;
+        for (long s = 0; s < count; s++) pairs += sequences[s].length * (sequences[s].prefix + 0.5 * sequences[s].length);
+        return pairs * heads * (size + value_size) > 1 << 20;
+    }
+};
+
+#define SHAPE_ARGUMENTS                                                                                                \
+    long heads, long kv_heads, long size, long value_size, float scale, long window, const Sequence *sequences, long count
+#define SHAPE Shape({heads, kv_heads, size, value_size, scale, window, sequences, count})
+
+// Rows of one head of keys: the query heads that share it, token after token.
+struct Tile {
+    long group, first_head, prefix, window, start, rows;
+
+    Tile(const Shape &shape, long sequence, long kv_head, long part)
+        : group(shape.group()), first_head(kv_head * group), prefix(shape.sequences[sequence].prefix),
+          window(shape.window), start(shape.cut(sequence).at(part)), rows(shape.cut(sequence).at(part + 1) - start) {}
+
+    long token(long row) const { return (start + row) / group; }
+    long head(long row) const { return first_head + (start + row) % group; }
+    // A row sees the keys from..to - 1, and all rows together those of the blocks first..last - 1.
+    long to(long row) const { return prefix + token(row) + 1; }
+    long from(long row) const { return std::max(0L, to(row) - window); }
+    long first_block() const { return from(0) / WIDTH; }
+    long last_block() const { return (to(rows - 1) + WIDTH - 1) / WIDTH; }
+};
+
+// The parts of all sequences, in one line.
+struct Work {
+    std::vector<long> starts{0};
+
+    void add(long parts) { starts.push_back(starts.back() + parts); }
+    long items() const { return starts.back(); }
+    long sequence(long item) const { return std::upper_bound(starts.begin(), starts.end(), item) - starts.begin() - 1; }
+    long part(long item) const { return item - starts[sequence(item)]; }
+};
+
+template <typename T> std::unique_ptr<T[]> room(long count) { return std::unique_ptr<T[]>(new T[count]); }
+
+inline Integers counted() {
+    Integers places{};
+    for (long i = 0; i < WIDTH; i++) places[i] = int32_t(i);
+    return places;
+}
+
+template <typename T> void scaled(const float *sums, long size, float scale, T *to) {
+    for (long i = 0; i < size; i += WIDTH) store(to + i, load(sums + i) * scale);
+}
+
+}  // namespace attention

@@ -1,0 +1,158 @@
+// What attention is made of: dot products of a few rows with many, and sums of many rows weighted for each of a few.
+//
+// The many go through in blocks of 16: for dot products as panels, with the same 32 bits of all 16 side by side, and
+// weights as [blocks, rows, 16]. A dot product's sum goes over the dimensions in order, a weighted sum over the rows.
+#pragma once
+
+#include "lanes.h"
+
+namespace attention {
+
+#ifdef __AVX512F__
+constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers.
+#else
+constexpr long MOST_ROWS = 3;
+#endif
+
+template <typename T> constexpr long PER_WORD = 4 / sizeof(T);
+
+template <typename T> struct Dot;
+template <> struct Dot<float> {
+    static inline void add(Lanes &sum, const uint32_t *x, Words panel) {
+        float number;
+        std::memcpy(&number, x, sizeof number);
+        sum += number * (Lanes)panel;
+    }
+};
+template <> struct Dot<bf16> {
+    static inline void add(Lanes &sum, const uint32_t *x, Words panel) {
+#ifdef __AVX512BF16__
+        sum = (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Words{} + *x), (__m512bh)panel);
+#else
+        sum += one(bf16(*x)) * (Lanes)(panel << 16);
+        sum += one(bf16(*x >> 16)) * (Lanes)(panel & 0xffff0000u);
+#endif
+    }
+};
+
+#ifdef __clang__
+#define SHUFFLE(a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
+#else
+#define SHUFFLE(a, b, ...) __builtin_shuffle(a, b, Words{__VA_ARGS__})
+#endif
+
+// A square of 16 x 16: its halves' off-diagonal quarters change places, then theirs, and so on.
+inline void transpose(Words *x) {
+#define SWAP(DISTANCE, FIRST, SECOND)                                                                                  \
+    for (long i = 0; i < WIDTH; i++)                                                                                   \
+        if (!(i & DISTANCE)) {                                                                                         \
+            Words a = x[i], b = x[i + DISTANCE];                                                                       \
+            x[i] = SHUFFLE(a, b, FIRST);                                                                               \
+            x[i + DISTANCE] = SHUFFLE(a, b, SECOND);                                                                   \
+        }
+#define LIST(...) __VA_ARGS__
+    SWAP(8, LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+         LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31))
+    SWAP(4, LIST(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+         LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31))
+    SWAP(2, LIST(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+         LIST(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31))
+    SWAP(1, LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+         LIST(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31))
+#undef SWAP
+#undef LIST
+}
+
+// The panel of `count` rows, 16 at most, of `words` words each; missing rows are zeros.
+template <typename RowAt> void pack(RowAt row, long count, long words, uint32_t *panel) {
+    for (long word = 0; word < words; word += WIDTH) {
+        long width = std::min(WIDTH, words - word);
+        Words square[WIDTH] = {};
+        if (width == WIDTH)
+            for (long i = 0; i < count; i++) square[i] = read<Words>((const char *)row(i) + 4 * word);
+        else
+            for (long i = 0; i < count; i++) std::memcpy(&square[i], (const char *)row(i) + 4 * word, 4 * width);
+        transpose(square);
+        for (long i = 0; i < width; i++) write(panel + (word + i) * WIDTH, square[i]);
+    }
+}
+
+// Rows side by side, word after word: what a tile reads as `few`.
+template <typename RowAt> void gather(RowAt row, long count, long words, uint32_t *few) {
+    for (long r = 0; r < count; r++) {
+        const char *from = (const char *)row(r);
+        for (long word = 0; word < words; word++) std::memcpy(few + word * count + r, from + 4 * word, 4);
+    }
+}
+
+// Dot products of R rows with P panels, times `scale`.
+template <typename T, long R, long P>
+inline void dots(const uint32_t *few, const uint32_t *panel, long words, float scale, float *to) {
+    Lanes sums[R][P] = {};
+    for (long word = 0; word < words; word++, panel += WIDTH, few += R) {
+        Words column[P];
+#pragma GCC unroll 2
+        for (long p = 0; p < P; p++) column[p] = read<Words>(panel + p * words * WIDTH);
+#pragma GCC unroll 12
+        for (long r = 0; r < R; r++)
+#pragma GCC unroll 2
+            for (long p = 0; p < P; p++) Dot<T>::add(sums[r][p], few + r, column[p]);
+    }
+    for (long p = 0; p < P; p++)
+        for (long r = 0; r < R; r++) store(to + (p * R + r) * WIDTH, sums[r][p] * scale);
+}
+
+// Adds rows from..to - 1 to P vectors of each of R sums, which are `size` numbers long.
+template <typename T, long R, long P>
+inline void mixed(const float *weights, const T *rows, long stride, long from, long to, float *sums, long size) {
+    Lanes part[R][P];
+    for (long r = 0; r < R; r++)
+        for (long p = 0; p < P; p++) part[r][p] = load(sums + r * size + p * WIDTH);
+    for (long i = from; i < to; i++) {
+        const float *weight = weights + i / WIDTH * R * WIDTH + i % WIDTH;
+        Lanes row[P];
+#pragma GCC unroll 2
+        for (long p = 0; p < P; p++) row[p] = load(rows + i * stride + p * WIDTH);
+#pragma GCC unroll 12
+        for (long r = 0; r < R; r++)
+#pragma GCC unroll 2
+            for (long p = 0; p < P; p++) part[r][p] += weight[r * WIDTH] * row[p];
+    }
+    for (long r = 0; r < R; r++)
+        for (long p = 0; p < P; p++) store(sums + r * size + p * WIDTH, part[r][p]);
+}
+
+template <typename T, long R> struct Rows {
+    static void dot(const uint32_t *few, const uint32_t *panels, long count, long words, float scale, float *to) {
+        for (; count >= 2; count -= 2, panels += 2 * words * WIDTH, to += 2 * R * WIDTH)
+            dots<T, R, 2>(few, panels, words, scale, to);
+        if (count) dots<T, R, 1>(few, panels, words, scale, to);
+    }
+    static void mix(const float *weights, const T *rows, long stride, long from, long to, float *sums, long size) {
+        long at = 0;
+        for (; at + 2 * WIDTH <= size; at += 2 * WIDTH)
+            mixed<T, R, 2>(weights, rows + at, stride, from, to, sums + at, size);
+        if (at < size) mixed<T, R, 1>(weights, rows + at, stride, from, to, sums + at, size);
+    }
+};
+
+#define EACH(NAME) {                                                                                                   \
+    nullptr, Rows<T, 1>::NAME, Rows<T, 2>::NAME, Rows<T, 3>::NAME, Rows<T, 4>::NAME, Rows<T, 5>::NAME,                 \
+    Rows<T, 6>::NAME, Rows<T, 7>::NAME, Rows<T, 8>::NAME, Rows<T, 9>::NAME, Rows<T, 10>::NAME, Rows<T, 11>::NAME,      \
+    Rows<T, 12>::NAME}
+
+// Dot products of `rows` gathered rows with the rows of `count` panels: [count, rows, 16].
+template <typename T>
+void dot(long rows, const uint32_t *few, const uint32_t *panels, long count, long words, float scale, float *to) {
+    static constexpr decltype(&Rows<T, 1>::dot) of[] = EACH(dot);
+    of[rows](few, panels, count, words, scale, to);
+}
+
+// Adds to `sums`, [count, size], the rows from..to - 1 of `rows`, times `weights`, [blocks, count, 16].
+template <typename T>
+void mix(long count, const float *weights, const T *rows, long stride, long from, long to, float *sums, long size) {
+    static constexpr decltype(&Rows<T, 1>::mix) of[] = EACH(mix);
+    of[count](weights, rows, stride, from, to, sums, size);
+}
+
+}  // namespace attention
