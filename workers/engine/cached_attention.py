@@ -35,7 +35,7 @@ class SpanAttention:
     """Spans of several rows one after the other; what comes before each is in the cache."""
 
     def __init__(self, cache: KvCache, spans: Sequence[Span], device: torch.device) -> None:
-        self._cache, self._spans = cache, spans
+        self.cache, self._spans = cache, spans
         self._lengths = [span.length for span in spans]
         rows = [row for span in spans for row in [span.row] * span.length]
         self._rows_T = torch.tensor(rows, device=device)
@@ -43,22 +43,22 @@ class SpanAttention:
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         if have_kernels(q_THD.device, q_THD.dtype):
-            return from_cache(self._sequences, layer, self._cache, q_THD, k_TKD, v_TKD)
+            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
         return self._span_by_span(layer, q_THD, k_TKD, v_TKD)
 
     @cached_property
-    def _sequences(self) -> Tensor:
+    def sequences(self) -> Tensor:
         return sequences_in_cache((span.row, span.start, span.stop) for span in self._spans)
 
     def _span_by_span(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        self._cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
+        self.cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
         new = (part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD))
         return torch.cat([self._span(layer, span, *parts) for span, *parts in zip(self._spans, *new, strict=True)])
 
     def _span(self, layer: AttentionLayer, span: Span, q_LHD: Tensor, k_LKD: Tensor, v_LKD: Tensor) -> Tensor:
         if span.start == 0:
             return causal(layer, q_LHD, k_LKD, v_LKD)
-        keys, values = self._cache.read(layer.index, slice(span.row, span.row + 1), span.stop)
+        keys, values = self.cache.read(layer.index, slice(span.row, span.row + 1), span.stop)
         return causal(layer, q_LHD, keys[0].transpose(0, 1), values[0].transpose(0, 1))
 
 
@@ -70,25 +70,25 @@ class DecodeAttention:
     """
 
     def __init__(self, cache: KvCache, rows: Sequence[int], positions_T: Tensor) -> None:
-        self._cache, self._rows, self._positions_T = cache, rows, positions_T
+        self.cache, self._rows, self._positions_T = cache, rows, positions_T
         self._rows_T = torch.tensor(rows, device=positions_T.device)
         self.order_B = self._rows_T.argsort()
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         if have_kernels(q_THD.device, q_THD.dtype):
-            return from_cache(self._sequences, layer, self._cache, q_THD, k_TKD, v_TKD)
+            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
         return self._row_by_row(layer, q_THD, k_TKD, v_TKD)
 
     @cached_property
-    def _sequences(self) -> Tensor:
+    def sequences(self) -> Tensor:
         places = zip(self._rows, self._positions_T.tolist(), strict=True)
         return sequences_in_cache((row, position, position + 1) for row, position in places)
 
     def _row_by_row(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        self._cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
+        self.cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
         rows, heads, size = q_THD.shape
-        keys, values = self._cache.read(layer.index, slice(0, rows), self._length)
+        keys, values = self.cache.read(layer.index, slice(0, rows), self._length)
         q_BHD = q_THD if self._is_in_order else q_THD[self.order_B]
         q_BKGD = q_BHD.reshape(rows, keys.shape[1], heads // keys.shape[1], size)
         group, bias = q_BKGD.shape[2], self._bias(layer, q_THD.dtype)

@@ -6,10 +6,12 @@ import torch
 from torch import Tensor, nn
 
 from workers.engine.adapter_layout import Group, Shape
+from workers.engine.cached_attention import DecodeAttention, SpanAttention
 from workers.engine.causal_attention import AttentionLayer
 from workers.engine.embedding import Embedding
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.kernels.cached_layers import CachedLayers, LayerParts
 from workers.engine.lora import AdaptedLinear
 from workers.engine.rms_norm import RmsNorm
 from workers.engine.rotary import Rotation
@@ -41,6 +43,8 @@ class Llama:
             self._layers.append(Layer(layer, config, index, first_group=len(self.groups)))
             self.groups += groups
             decoder.layers[index] = nn.Identity()
+        parts = [layer.parts for layer in self._layers]
+        self._cached_layers = CachedLayers(parts) if CachedLayers.can_take(parts) else None
 
     @staticmethod
     def can_take(config: Any) -> bool:
@@ -50,6 +54,10 @@ class Llama:
         """Hidden states [T, D] after the last norm."""
         x_TD = self._embedding(forward_pass.tokens_T)
         rotation = self._rotation(x_TD, forward_pass.positions_T)
+        attention = forward_pass.attention
+        if self._cached_layers and isinstance(attention, SpanAttention | DecodeAttention):
+            routes = forward_pass.packed_routes(x_TD.dtype)
+            return self._norm(self._cached_layers(x_TD, rotation, routes, attention.cache, attention.sequences))
         for layer in self._layers:
             x_TD = layer(x_TD, rotation, forward_pass)
         return self._norm(x_TD)
@@ -74,6 +82,17 @@ class Layer:
         parts = [(attention, QKV), (attention, OUT), (mlp, GATE_UP), (mlp, DOWN)]
         products = [AdaptedLinear(_fused(*part), first_group + place) for place, part in enumerate(parts)]
         self._qkv, self._out, self._gate_up, self._down = products
+
+    @property
+    def parts(self) -> LayerParts:
+        return LayerParts(
+            (self._input_norm, self._mlp_norm, self._q_norm, self._k_norm),
+            (self._qkv.base, self._out.base, self._gate_up.base, self._down.base),
+            self._attention,
+            self._heads,
+            self._kv_heads,
+            self._head_size,
+        )
 
     def __call__(self, x_TD: Tensor, rotation: Rotation, forward_pass: ForwardPass) -> Tensor:
         q, k, v = self._projected(self._input_norm(x_TD), rotation, forward_pass)

@@ -16,7 +16,8 @@ class RmsNorm:
 
     def __init__(self, weight_D: Tensor, eps: float) -> None:
         formula = _Native if have_kernels(weight_D.device, weight_D.dtype) else _Plain
-        self._formula = formula(weight_D.detach().float().clone(), eps)
+        self.weight_D, self.eps = weight_D.detach().float().clone(), eps
+        self._formula = formula(self.weight_D, eps)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Of [T, D] or [T, H, D]."""

@@ -18,6 +18,12 @@ class Rotation:
         formula = _Native if have_kernels(cos_TC.device, cos_TC.dtype) else _Plain
         self._formula = formula(cos_TC, sin_TC)
 
+    @property
+    def tables(self) -> tuple[Tensor, Tensor, int]:
+        """Cosines and sines as our kernels read them, and the stride from token to token."""
+        assert isinstance(self._formula, _Native)
+        return self._formula.tables
+
     def __call__(self, x_THD: Tensor) -> Tensor:
         """Each head's vector, D = 2 C, turned."""
         if not torch.is_grad_enabled():
@@ -45,14 +51,14 @@ class _Native:
     def __init__(self, cos_TC: Tensor, sin_TC: Tensor) -> None:
         cos_TC, sin_TC = by_token(cos_TC), by_token(sin_TC)
         assert cos_TC.stride() == sin_TC.stride()
-        self._tables = cos_TC, sin_TC, cos_TC.stride(0)
+        self.tables = cos_TC, sin_TC, cos_TC.stride(0)
 
     def turned(self, x_THD: Tensor, back: bool = False) -> Tensor:
         x_THD = by_token(x_THD)
         y_THD = torch.empty_like(x_THD, memory_format=torch.contiguous_format)
         length, heads, size = x_THD.shape
         sign = -1.0 if back else 1.0
-        _TURN(y_THD.dtype, x_THD, x_THD.stride(0), *self._tables, y_THD, heads * size, length, heads, size // 2, sign)
+        _TURN(y_THD.dtype, x_THD, x_THD.stride(0), *self.tables, y_THD, heads * size, length, heads, size // 2, sign)
         return y_THD
 
 

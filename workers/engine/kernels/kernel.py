@@ -6,6 +6,7 @@ import os
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -45,6 +46,12 @@ def have_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     return _chosen[0] is not None and device.type == "cpu" and dtype in DTYPES
 
 
+def _plain(argument: object) -> object:
+    if isinstance(argument, Tensor):
+        return argument.data_ptr()
+    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument
+
+
 class Kernel:
     """A function of the library for each dtype: `name`_float32 and `name`_bfloat16.
 
@@ -57,7 +64,7 @@ class Kernel:
         self._types = [ARGUMENTS[kind] for kind in arguments]
 
     def __call__(self, dtype: torch.dtype, *arguments: object) -> None:
-        self._functions[dtype](*[one.data_ptr() if isinstance(one, Tensor) else one for one in arguments])
+        self._functions[dtype](*map(_plain, arguments))
 
     @cached_property
     def _functions(self) -> "dict[torch.dtype, ctypes._NamedFuncPointer]":

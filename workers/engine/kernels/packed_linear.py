@@ -41,6 +41,11 @@ class PackedLinear:
         _transpose(turned.dtype, self._panels, turned, self.outputs, self.inputs)
         return PackedLinear(turned, self.inputs)
 
+    @property
+    def addresses(self) -> tuple[int, int]:
+        """Of the panels, and of the bias or 0."""
+        return self._panels.data_ptr(), 0 if self._bias is None else self._bias.data_ptr()
+
     def product(self, x_MI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
         """W x + b + plus, [M, inputs] -> [M, outputs], rounded once."""
         return self.adapted(x_MI, x_MI, plus_MO, base_alone(len(x_MI)))[0]
@@ -55,7 +60,7 @@ class PackedLinear:
         y_MO, h_MS = x_MI.new_empty(len(x_MI), self.outputs), x_MI.new_empty(len(x_MI), width)
         tensors = (x_MI, adapter_x_MI, self._panels, self._bias, plus_MO, y_MO, h_MS)
         sizes = (len(x_MI), self.inputs, self.outputs, width)
-        _product(x_MI.dtype, *tensors, *sizes, table.ctypes.data, len(table))
+        _product(x_MI.dtype, *tensors, *sizes, table, len(table))
         return y_MO, h_MS
 
     def dense(self) -> Tensor:

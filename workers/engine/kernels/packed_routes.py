@@ -26,6 +26,12 @@ class PackedRoutes:
             if adapter:
                 self._tables_GNF[:, place, 2:] = adapter.addresses
 
+    def whole(self, groups: int) -> tuple[np.ndarray, int]:
+        """The tables of all groups below each other, and N."""
+        if not len(self._tables_GNF):
+            self._tables_GNF = np.repeat(self._base_alone[None], groups, 0)
+        return self._tables_GNF, self._tables_GNF.shape[1]
+
     def table(self, group: int) -> np.ndarray:
         """[N, FIELDS]: as `Route` in product.cpp."""
         return self._tables_GNF[group] if len(self._tables_GNF) else self._base_alone

@@ -4,6 +4,9 @@
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
 #include "lanes.h"
 
+// Named, since templates of several files share one library.
+namespace products {
+
 constexpr long PANEL = 2 * WIDTH;
 constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers, where the machine has those of 512 bits.
 constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
@@ -121,7 +124,7 @@ void rows(const Layer<T> &layer, const TileOf<T> *tiles, const Route<T> &route, 
     }
 }
 
-template <typename T> void product(const Layer<T> &layer, const Route<T> *routes, long count, long length) {
+template <typename T> void run(const Layer<T> &layer, const Route<T> *routes, long count, long length) {
     static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
     long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS, panels = (layer.outputs + PANEL - 1) / PANEL;
     long low_rank_panels = layer.h_stride / PANEL;
@@ -147,10 +150,14 @@ template <typename T> void product(const Layer<T> &layer, const Route<T> *routes
     }
 }
 
+}  // namespace products
+
+using namespace products;
+
 #define EXPORT(T, NAME)                                                                                              \
     extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
                          long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
-        product<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride}, routes, count, length);            \
+        run<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride}, routes, count, length);            \
     }
 EXPORT(float, product_float32)
 EXPORT(bf16, product_bfloat16)

@@ -2,6 +2,8 @@
 #include <cstdint>
 
 using bf16 = uint16_t;
+namespace transposes {
+
 constexpr long PANEL = 32;
 
 // Block by block of PANEL x PANEL, which the nearest cache holds.
@@ -17,16 +19,20 @@ template <typename T, long step> void block(const T *from, T *to, long output, l
     }
 }
 
-template <typename T, long step> void transpose(const T *from, T *to, long outputs, long inputs) {
+template <typename T, long step> void turn(const T *from, T *to, long outputs, long inputs) {
 #pragma omp parallel for schedule(static)
     for (long input = 0; input < inputs; input += PANEL)
         for (long output = 0; output < outputs; output += PANEL)
             block<T, step>(from, to, output, input, outputs, inputs);
 }
 
+}  // namespace transposes
+
+using namespace transposes;
+
 extern "C" void transpose_float32(const float *from, float *to, long outputs, long inputs) {
-    transpose<float, 1>(from, to, outputs, inputs);
+    turn<float, 1>(from, to, outputs, inputs);
 }
 extern "C" void transpose_bfloat16(const bf16 *from, bf16 *to, long outputs, long inputs) {
-    transpose<bf16, 2>(from, to, outputs, inputs);
+    turn<bf16, 2>(from, to, outputs, inputs);
 }
