@@ -115,6 +115,26 @@ def test_a_token_is_where_float64_finds_its_uniform(vocabulary: int, temperature
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("top_k", "top_p"), [(-1, 0.9), (-1, 0.2), (700, 0.95), (64, 1.0), (65, 1.0), (4000, 0.999)])
+def test_a_token_is_where_float64_finds_its_uniform_among_the_best(
+    top_k: int, top_p: float, dtype: torch.dtype
+) -> None:
+    logits_V = (torch.randn(5000, generator=torch.Generator().manual_seed(0)) * 3).to(dtype)
+    uniforms = [0.0, *((np.arange(60) + 0.5) / 60), 1 - 2**-53]
+    params = [SamplingParams(temperature=1.3, top_k=top_k, top_p=top_p)] * len(uniforms)
+    tokens, _ = draw(logits_V.expand(len(uniforms), -1), params, uniforms)
+    order = sorted(range(5000), key=lambda token: (-logits_V[token].item(), token))[: top_k if top_k > 0 else None]
+    masses = np.exp(logits_V.double().numpy()[order] / 1.3)
+    edges = np.cumsum(masses) / masses.sum()
+    # The first place where the share is reached is the last that is kept.
+    edges = edges[: np.searchsorted(edges, min(top_p, edges[-1])) + 1]
+    places = np.array([order.index(token) for token in tokens.tolist()])
+    below = np.concatenate([[0.0], edges])[places]
+    marks = np.array(uniforms) * edges[-1]
+    assert (below - 2e-6 <= marks).all() and (marks <= edges[places] + 2e-6).all()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_a_row_has_the_same_bits_alone_and_in_a_crowd_and_those_of_the_trainer(
     kernels: str, dtype: torch.dtype
 ) -> None:

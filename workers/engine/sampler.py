@@ -9,7 +9,7 @@ from torch.nn.functional import log_softmax, pad
 
 from contract.sample import SamplingParams
 from workers.engine.kernels.kernel import Kernel, have_kernels
-from workers.engine.logprob_head import chunks, read
+from workers.engine.logprob_head import chunks
 
 BLOCK = 256
 # Logits taken at once on a CPU, in elements: what its caches hold of them. A pass over more costs five times as much.
@@ -17,7 +17,7 @@ CHUNK_ELEMENTS = 1 << 19
 
 Method = Callable[[Tensor, list[SamplingParams], Tensor], Tensor]
 
-_DRAW = Kernel("draw", "pppppnn")
+_DRAW = Kernel("draw", "ppppnn")
 
 
 def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
@@ -27,28 +27,24 @@ def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float])
     chose the token. A row depends on its own parameters and uniform only; a row whose logits are
     not finite gets some token and a logprob that is not finite.
     """
-    uniforms_B = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
-    is_native = have_kernels(logits_BV.device, logits_BV.dtype)
-    return (_draw_natively if is_native else _draw_plainly)(logits_BV.contiguous(), params, uniforms_B)
+    method = _draw_natively if have_kernels(logits_BV.device, logits_BV.dtype) else _draw_plainly
+    return method(logits_BV, params, uniforms)
 
 
-def _draw_natively(logits_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
-    """As if nothing was filtered; then those rows again that are."""
-    rows, vocabulary = logits_BV.shape
-    temperatures_B = torch.tensor([one.temperature for one in params], dtype=torch.float32)
+def _draw_natively(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
+    logits_BV, (rows, vocabulary) = logits_BV.contiguous(), logits_BV.shape
+    # As `Choice` in draw.cpp.
+    choices_B4 = torch.tensor(
+        [(one.temperature, one.top_k if one.top_k > 0 else vocabulary, one.top_p, uniform)
+         for one, uniform in zip(params, uniforms, strict=True)], dtype=torch.float64,
+    )  # fmt: skip
     tokens_B, logprobs_B = torch.empty(rows, dtype=torch.int64), torch.empty(rows)
-    _DRAW(logits_BV.dtype, logits_BV, temperatures_B, uniforms_B, tokens_B, logprobs_B, rows, vocabulary)
-    filtered = [row for row, one in enumerate(params) if _method(one, vocabulary) is _filtered]
-    for part in chunks(len(filtered), vocabulary, CHUNK_ELEMENTS):
-        index_C = torch.tensor(filtered[part])
-        logits_CV = logits_BV[index_C]
-        logprobs_CV = log_softmax(logits_CV.float(), dim=-1)
-        tokens_B[index_C] = _filtered(logprobs_CV, [params[row] for row in filtered[part]], uniforms_B[index_C])
-        logprobs_B[index_C] = read(logits_CV, tokens_B[index_C])[0]
+    _DRAW(logits_BV.dtype, logits_BV, choices_B4, tokens_B, logprobs_B, rows, vocabulary)
     return tokens_B, logprobs_B
 
 
-def _draw_plainly(logits_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
+def _draw_plainly(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
+    uniforms_B = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
     elements = CHUNK_ELEMENTS if logits_BV.device.type == "cpu" else logits_BV.numel()
     parts = chunks(len(params), logits_BV.shape[1], elements)
     drawn = [_draw_chunk(logits_BV[part], params[part], uniforms_B[part]) for part in parts]

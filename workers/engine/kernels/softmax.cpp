@@ -1,0 +1,62 @@
+// What a row of logits says of a token: its logprob, that one's slope, and the entropy.
+#include "softmax.h"
+
+namespace vocabulary {
+
+template <typename T> float highest(const T *row, long size) {
+    Lanes most = all(-INFINITY);
+    each(size, [&](long i, auto count) { most = larger(logits(row + i, count), most); });
+    return largest(most);
+}
+
+template <typename T> Softmax softmax(const T *row, long size, double *sums) {
+    Softmax result{highest(row, size), 0, 0};
+    for (long start = 0; start < size; start += BLOCK) {
+        Lanes exponentials{}, weighted{};
+        each(std::min(BLOCK, size - start), [&](long i, auto count) {
+            // 0 and not NaN, where it is multiplied by a difference of minus infinity.
+            Lanes difference = logits(row + start + i, count) - result.highest, e = exponential(difference);
+            exponentials += e;
+            weighted += e * larger(difference, all(-100.0f));
+        });
+        double sum = total(exponentials);
+        result.total += sum, result.weighted += total(weighted);
+        if (sums) sums[start / BLOCK] = sum;
+    }
+    return result;
+}
+
+template Softmax softmax(const float *, long, double *);
+template Softmax softmax(const bf16 *, long, double *);
+
+// onehot(target) - softmax: the logprob's slope. Small where the target is likely, so rounded after the difference.
+template <typename T> void become_slope(T *row, long size, long target, const Softmax &softmax) {
+    float at_target = -std::expm1(softmax.logprob(one(row[target]))), scale = -1 / softmax.total;
+    each(size, [&](long i, auto count) {
+        store(row + i, exponential(load(row + i, count) - softmax.highest) * scale, count);
+    });
+    store(row + target, all(at_target), 1);
+}
+
+template <typename T>
+void target_logprobs(T *logits, const int64_t *targets, float *logprobs, float *entropies, long rows, long vocabulary,
+                     bool become_slopes) {
+#pragma omp parallel for if (rows > 1 && rows * vocabulary > WORTH_THREADS / 4)
+    for (long row = 0; row < rows; row++) {
+        T *from = logits + row * vocabulary;
+        Softmax softmax = vocabulary::softmax(from, vocabulary, nullptr);
+        logprobs[row] = softmax.logprob(one(from[targets[row]]));
+        entropies[row] = softmax.entropy();
+        if (become_slopes) become_slope(from, vocabulary, targets[row], softmax);
+    }
+}
+
+}  // namespace vocabulary
+
+#define EXPORT(T, DTYPE)                                                                                              \
+    extern "C" void target_logprobs_##DTYPE(T *logits, const int64_t *targets, float *logprobs, float *entropies,     \
+                                            long rows, long vocabulary, long become_slopes) {                         \
+        vocabulary::target_logprobs(logits, targets, logprobs, entropies, rows, vocabulary, become_slopes);           \
+    }
+EXPORT(float, float32)
+EXPORT(bf16, bfloat16)
