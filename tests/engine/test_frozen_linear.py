@@ -46,7 +46,7 @@ def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, b
     if bias:
         expected = expected + bias_O.double()
     upstream = torch.randn(10, 90).to(dtype)
-    y, gradient = layer.product(x), layer.backward_product(upstream)
+    y, gradient = layer.product(x), layer.transposed().product(upstream)
     (slope,) = torch.autograd.grad(expected, plain, upstream.double())
     rtol, atol = (1e-5, 1e-4) if dtype is torch.float32 else (1e-2, 0.1)
     torch.testing.assert_close(y.double(), expected.detach(), rtol=rtol, atol=atol)

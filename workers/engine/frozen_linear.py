@@ -1,5 +1,7 @@
 """y = x W^T + b with a W that never changes: laid out once for the kernels that read it."""
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 from torch.nn.functional import linear
@@ -31,12 +33,10 @@ class FrozenLinear:
         """W [outputs, inputs]: a copy, where it is packed."""
         return self._layer.dense()
 
-    def backward_product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
-        """grad W + plus, [M, outputs] -> [M, inputs]."""
-        # Unpacking costs a copy of W, little beside a product of the hundreds of rows that training has.
-        if self.packed:
-            return self.packed.transposed().product(grad_MO, plus_MI)
-        return product(grad_MO, self.dense().T, plus_MI)
+    def transposed(self) -> "PackedLinear | _Transposed":
+        """For slopes, whose `product` is grad W + plus: [M, outputs] -> [M, inputs]. Where W is packed this is a copy
+        of it, little beside a product of the hundreds of rows that training has."""
+        return self.packed.transposed() if self.packed else _Transposed(self.dense())
 
     @property
     def _layer(self) -> "PackedLinear | _Plain":
@@ -59,6 +59,14 @@ class _Plain:
 
     def dense(self) -> Tensor:
         return self._weight.to_dense() if self._is_reordered else self._weight
+
+
+@dataclass(frozen=True)
+class _Transposed:
+    weight_OI: Tensor
+
+    def product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
+        return product(grad_MO, self.weight_OI.T, plus_MI)
 
 
 def product(x_MI: Tensor, weight_OI: Tensor, plus_MO: Tensor | None = None) -> Tensor:

@@ -102,12 +102,12 @@ class Layer:
 
     def _projected(self, x_TD: Tensor, rotation: Rotation, forward_pass: ForwardPass) -> tuple[Tensor, Tensor, Tensor]:
         qkv_THD = self._qkv(x_TD, forward_pass).view(len(x_TD), -1, self._head_size)
-        turned, v = qkv_THD[:, : -self._kv_heads], qkv_THD[:, -self._kv_heads :]
         if self._q_norm and self._k_norm:
-            q, k = self._q_norm(turned[:, : self._heads]), self._k_norm(turned[:, self._heads :])
-            return rotation(q), rotation(k), v
-        turned = rotation(turned)
-        return turned[:, : self._heads], turned[:, self._heads :], v
+            q, k, v = qkv_THD.split([self._heads, self._kv_heads, self._kv_heads], 1)
+            return rotation(self._q_norm(q)), rotation(self._k_norm(k)), v
+        qk, v = qkv_THD.split([self._heads + self._kv_heads, self._kv_heads], 1)
+        q, k = rotation(qk).split([self._heads, self._kv_heads], 1)
+        return q, k, v
 
 
 def _groups(layer: Any, name: str) -> tuple[Group, ...]:

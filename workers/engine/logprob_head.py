@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from workers.engine.frozen_linear import FrozenLinear, product
+from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kernels.kernel import Kernel, have_kernels
 
 # Logits held at once, in elements: 64 MiB in fp32.
@@ -34,13 +34,13 @@ class _TargetLogprobs(torch.autograd.Function):
         logprobs_N = hidden_ND.new_empty(len(targets_N), dtype=torch.float32)
         entropies_N = torch.empty_like(logprobs_N)
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
-        # Unpacked once for all chunks, and not at all where nothing is differentiated.
-        weight_VD = head.dense() if slopes_ND is not None else None
+        # Laid out once for all chunks, and not at all where nothing is differentiated.
+        transposed = head.transposed() if slopes_ND is not None else None
         for part in chunks(len(targets_N), head.outputs, CHUNK_ELEMENTS):
             logits_CV = head.product(hidden_ND[part])
             logprobs_N[part], entropies_N[part] = read(logits_CV, targets_N[part], slopes_ND is not None)
-            if slopes_ND is not None and weight_VD is not None:
-                slopes_ND[part] = product(logits_CV, weight_VD.T)
+            if slopes_ND is not None and transposed is not None:
+                slopes_ND[part] = transposed.product(logits_CV)
         ctx.slopes_ND = slopes_ND
         ctx.mark_non_differentiable(entropies_N)
         return logprobs_N, entropies_N

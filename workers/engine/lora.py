@@ -71,7 +71,7 @@ class AdaptedLinear:
         if not of_input:
             return None, grads
         parts = [self._dropped_slope(*each) for each in zip(grads, routes, operands, strict=True)]
-        return self.base.backward_product(grad_TO, _laid_out(parts, routes, len(grad_TO))), grads
+        return self.base.transposed().product(grad_TO, _laid_out(parts, routes, len(grad_TO))), grads
 
     def _dropped_slope(self, grad_NS: Tensor, route: Route, operand: Operand) -> Tensor:
         return route.dropped(product(grad_NS, operand.a_SI.T), self.group)
