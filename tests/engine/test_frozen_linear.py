@@ -1,21 +1,14 @@
-from collections.abc import Iterator
-
 import pytest
 import torch
 
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.kernels.kernel import choose
 
 DTYPES = [torch.float32, torch.bfloat16]
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
 
 
-@pytest.fixture(params=["native", "torch"], autouse=True)
-def kernels(request: pytest.FixtureRequest) -> Iterator[None]:
-    choose(request.param)
-    yield
-    choose("auto")
+pytestmark = pytest.mark.usefixtures("kernels")
 
 
 def layer_of(outputs: int, inputs: int, dtype: torch.dtype) -> tuple[FrozenLinear, torch.Tensor]:

@@ -10,6 +10,7 @@ from workers.engine.adapter_layout import Matrices
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear, product
 from workers.engine.lora_operands import Operand
+from workers.engine.outer import outer
 from workers.engine.routes import Route
 
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -113,8 +114,8 @@ class _AdaptedProduct(torch.autograd.Function):
         leaf_grads: list[Tensor] = []
         for route, h_NS, grad_NS in zip(routes, hs, h_grads, strict=True):
             x_NI, grad_NO = route.dropped(route.of(x_TI), layer.group), route.of(grads[0])
-            leaf_grads.append(product(grad_NS.T, x_NI.T).float() * route.adapter.scale)
-            leaf_grads += _blocks(product(h_NS.T, grad_NO.T), route.adapter.matrices[layer.group])
+            leaf_grads.append(outer(grad_NS, x_NI, route.adapter.scale))
+            leaf_grads += _b_gradients(h_NS, grad_NO, route.adapter.matrices[layer.group])
         return grad_TI, grads[0] if ctx.needs_input_grad[1] else None, None, None, *leaf_grads
 
 
@@ -133,11 +134,10 @@ def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], length: int) -> 
     return whole
 
 
-def _blocks(grad_SO: Tensor, matrices: Matrices) -> list[Tensor]:
-    """The gradients of the Bs, out of that of the matrix which has them on its diagonal."""
-    rank = grad_SO.shape[0] // len(matrices.Bs)
-    columns = grad_SO.float().split([len(b) for b in matrices.Bs], 1)
-    return [part[index * rank : (index + 1) * rank].T for index, part in enumerate(columns)]
+def _b_gradients(h_NS: Tensor, grad_NO: Tensor, matrices: Matrices) -> list[Tensor]:
+    """Of each B, from its own columns of h and of the gradient by the result."""
+    columns = grad_NO.split([len(b) for b in matrices.Bs], 1)
+    return [outer(h, grad).T for h, grad in zip(h_NS.chunk(len(matrices.Bs), 1), columns, strict=True)]
 
 
 def _sum(a: Tensor | None, b: Tensor | None) -> Tensor | None:
