@@ -20,13 +20,13 @@ static Peak exponentials(float *row, long stride, long blocks, long from, long t
         store(row + block * stride, score);
         most = larger(score, most);
     }
-    float peak = largest(most);
+    float peak = folded(most, larger);
     for (long block = 0; block < blocks; block++) {
         Lanes weight = exponential(load(row + block * stride) - peak);
         store(row + block * stride, weight);
         total += weight;
     }
-    return {peak, 1 / sum(total)};
+    return {peak, 1 / folded(total, [](Lanes a, Lanes b) { return a + b; })};
 }
 
 // Of every head and token the largest score, then of every head and token 1 / the sum of weights; or nothing.
@@ -41,11 +41,21 @@ struct Peaks {
     }
 };
 
+template <typename T> void ask(const T *row, long size) {
+    for (long at = 0; at < size; at += 64 / sizeof(T)) __builtin_prefetch(row + at, 0, 2);
+}
+
 template <typename T> struct Forward {
     Shape shape;
     Heads<T> q, k, v, out;
     Peaks peaks;
     KeyPanels<T> panels{shape, shape.size};
+    Work work{};
+
+    // Each tile of each head of keys.
+    long items() const { return work.items() * shape.kv_heads; }
+    long sequence(long item) const { return work.sequence(item / shape.kv_heads); }
+    long head(long item) const { return item % shape.kv_heads; }
 
     struct Room {
         std::unique_ptr<uint32_t[]> few, pair;
@@ -75,9 +85,21 @@ template <typename T> struct Forward {
         }
     }
 
-    void attend(long sequence, long kv_head, long part, const Room &room) const {
+    // Asks for rows start..start + WIDTH - 1 of those that an item reads.
+    void fetch(long item, long start) const {
+        if (item >= items() || is_packed(sequence(item))) return;
+        const Sequence &s = shape.sequences[sequence(item)];
+        long from = shape.first_seen(s.prefix) + start;
+        for (long i = from; i < std::min(from + WIDTH, s.keys()); i++) {
+            ask(k.of(s, head(item)).at(i), shape.size);
+            ask(v.of(s, head(item)).at(i), shape.value_size);
+        }
+    }
+
+    void attend(long item, const Room &room) const {
+        long sequence = this->sequence(item), kv_head = head(item);
         const Sequence &s = shape.sequences[sequence];
-        Tile tile(shape, sequence, kv_head, part);
+        Tile tile(shape, sequence, kv_head, work.part(item / shape.kv_heads));
         long rows = tile.rows, first = tile.first_block(), last = tile.last_block(), begin = first * WIDTH;
         float *weights = room.weights.get(), *sums = room.sums.get();
         gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, panels.words, room.few.get());
@@ -89,7 +111,11 @@ template <typename T> struct Forward {
         for (long r = 0; r < rows; r++)
             found[r] = exponentials(weights + r * WIDTH, rows * WIDTH, last - first, tile.from(r) - begin, tile.to(r) - begin);
         std::fill_n(sums, rows * shape.value_size, 0.0f);
-        mix_series(rows, weights, v.of(s, kv_head), begin, tile.from(0), tile.to(rows - 1), sums, shape.value_size);
+        long from = tile.from(0), to = tile.to(rows - 1), step = is_packed(sequence) ? to - from : WIDTH;
+        for (long at = from; at < to; at += step) {
+            fetch(item + 1, at - from);
+            mix_series(rows, weights, v.of(s, kv_head), begin, at, std::min(at + step, to), sums, shape.value_size);
+        }
         for (long r = 0; r < rows; r++, sums += shape.value_size) {
             scaled(sums, shape.value_size, found[r].inverse, out.own(s, tile.head(r), tile.token(r)));
             peaks.keep(tile.head(r), s.start + tile.token(r), found[r]);
@@ -98,7 +124,6 @@ template <typename T> struct Forward {
 
     // `prepare` is called with each sequence and head of keys, before anything is read.
     template <typename Prepare> void run(Prepare prepare) {
-        Work work;
         for (long s = 0; s < shape.count; s++) {
             work.add(shape.cut(s).parts);
             is_packed(s) ? panels.add(s) : panels.add_none();
@@ -114,10 +139,8 @@ template <typename T> struct Forward {
                     prepare(shape.sequences[s], head);
                     if (is_packed(s)) panels.fill(s, head, k.of(shape.sequences[s], head));
                 }
-#pragma omp for collapse(2) schedule(dynamic) nowait
-            for (long item = 0; item < work.items(); item++)
-                for (long head = 0; head < shape.kv_heads; head++)
-                    attend(work.sequence(item), head, work.part(item), own);
+#pragma omp for schedule(dynamic, 4) nowait
+            for (long item = 0; item < items(); item++) attend(item, own);
         }
     }
 };

@@ -54,6 +54,8 @@ struct Shape {
     long count;
 
     long group() const { return heads / kv_heads; }
+    // The first key that a token sees.
+    long first_seen(long position) const { return std::max(0L, position + 1 - window); }
     Cut cut(long sequence) const { return {sequences[sequence].length * group()}; }
     long most_keys() const {
         long most = 0;

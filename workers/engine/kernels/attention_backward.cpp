@@ -21,7 +21,7 @@ static float score_slopes(float *scores, float *slopes, long stride, long blocks
         store(slopes + block * stride, slope);
         total += weight * slope;
     }
-    float along = sum(total);
+    float along = folded(total, [](Lanes a, Lanes b) { return a + b; });
     for (long block = 0; block < blocks; block++) {
         Lanes slope = load(slopes + block * stride) - along;
         store(slopes + block * stride, load(scores + block * stride) * slope);

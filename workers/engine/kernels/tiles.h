@@ -65,16 +65,31 @@ inline void transpose(Words *x) {
 
 // The panel of `count` rows, 16 at most, of `words` words each; missing rows are zeros.
 template <typename RowAt> void pack(RowAt row, long count, long words, uint32_t *panel) {
+    const char *rows[WIDTH];
+    for (long i = 0; i < count; i++) rows[i] = (const char *)row(i);
     for (long word = 0; word < words; word += WIDTH) {
         long width = std::min(WIDTH, words - word);
-        Words square[WIDTH] = {};
-        if (width == WIDTH)
-            for (long i = 0; i < count; i++) square[i] = read<Words>((const char *)row(i) + 4 * word);
-        else
-            for (long i = 0; i < count; i++) std::memcpy(&square[i], (const char *)row(i) + 4 * word, 4 * width);
+        Words square[WIDTH];
+        if (count == WIDTH && width == WIDTH) {
+            for (long i = 0; i < WIDTH; i++) square[i] = read<Words>(rows[i] + 4 * word);
+        } else {
+            std::memset(square, 0, sizeof square);
+            for (long i = 0; i < count; i++) std::memcpy(&square[i], rows[i] + 4 * word, 4 * width);
+        }
         transpose(square);
         for (long i = 0; i < width; i++) write(panel + (word + i) * WIDTH, square[i]);
     }
+}
+
+// All numbers of a vector by halves.
+template <typename Operation> inline float folded(Lanes x, Operation operation) {
+#define TURNED(...) (Lanes) SHUFFLE((Words)x, (Words)x, __VA_ARGS__)
+    x = operation(x, TURNED(8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7));
+    x = operation(x, TURNED(4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11));
+    x = operation(x, TURNED(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13));
+    x = operation(x, TURNED(1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14));
+#undef TURNED
+    return x[0];
 }
 
 // Rows side by side, word after word: what a tile reads as `few`.
@@ -111,11 +126,11 @@ inline void mixed(const float *weights, const T *rows, long stride, long from, l
     for (long i = from; i < to; i++) {
         const float *weight = weights + i / WIDTH * R * WIDTH + i % WIDTH;
         Lanes row[P];
-#pragma GCC unroll 2
+#pragma GCC unroll 4
         for (long p = 0; p < P; p++) row[p] = load(rows + i * stride + p * WIDTH);
 #pragma GCC unroll 12
         for (long r = 0; r < R; r++)
-#pragma GCC unroll 2
+#pragma GCC unroll 4
             for (long p = 0; p < P; p++) part[r][p] += weight[r * WIDTH] * row[p];
     }
     for (long r = 0; r < R; r++)
@@ -130,6 +145,8 @@ template <typename T, long R> struct Rows {
     }
     static void mix(const float *weights, const T *rows, long stride, long from, long to, float *sums, long size) {
         long at = 0;
+        for (; R <= MOST_ROWS / 2 && at + 4 * WIDTH <= size; at += 4 * WIDTH)
+            mixed<T, R, 4>(weights, rows + at, stride, from, to, sums + at, size);
         for (; at + 2 * WIDTH <= size; at += 2 * WIDTH)
             mixed<T, R, 2>(weights, rows + at, stride, from, to, sums + at, size);
         if (at < size) mixed<T, R, 1>(weights, rows + at, stride, from, to, sums + at, size);
