@@ -1,51 +1,144 @@
-"""A token's attention is the same to the bit however it is computed."""
+"""A token's attention is right, and the same to the bit however it is computed."""
+
+from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor
 
-from workers.engine.cached_attention import DecodeAttention
-from workers.engine.causal_attention import AttentionLayer, causal
+from workers.engine.attention import SegmentAttention
+from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
+from workers.engine.causal_attention import AttentionLayer
+from workers.engine.kernels.kernel import choose
 from workers.engine.kv_cache import KvCache
 
-HEADS = [(9, 3, 64), (4, 2, 16), (8, 8, 32), (32, 8, 128)]
-LONGEST = 192
+HEADS = [(9, 3, 64), (4, 2, 16), (8, 8, 32), (32, 8, 128), (14, 2, 8)]
+DTYPES = [torch.float32, torch.bfloat16]
+CPU = torch.device("cpu")
+# Beyond this the order of torch's kernels changes with lengths.
+LONGEST = {"torch": 192, "native": 300}
+FAMILIES = [[(0, [1])], [(20, [5, 1, 40]), (0, [9]), (1, [2, 3]), (37, [1])], [(100, [130, 3])]]
+
+
+@pytest.fixture(params=["native", "torch"])
+def mode(request: pytest.FixtureRequest) -> Iterator[str]:
+    choose(request.param)
+    yield request.param
+    choose("auto")
+
+
+@pytest.fixture
+def native() -> Iterator[None]:
+    choose("native")
+    yield
+    choose("auto")
 
 
 def random_heads(rows: int, heads: int, kv_heads: int, size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Parts of one tensor, as a model's layers have them."""
     torch.manual_seed(0)
-    q, k, v = (torch.randn(rows, count, size).to(dtype) for count in (heads, kv_heads, kv_heads))
-    return q, k, v
+    qkv = torch.randn(rows, heads + 2 * kv_heads, size).to(dtype)
+    return qkv[:, :heads], qkv[:, heads:-kv_heads], qkv[:, -kv_heads:]
 
 
 def filled_cache(k: Tensor, v: Tensor, lengths: list[int]) -> KvCache:
     """Row b holds the first `lengths[b]` tokens."""
     cache = KvCache()
-    cache.reserve(len(lengths), LONGEST)
-    for row, length in enumerate(lengths):
-        rows = torch.full((length,), row)
-        cache.write(0, rows, torch.arange(length), k[:length], v[:length])
+    cache.reserve(len(lengths), max(lengths) + 1)
+    spans = [Span(row, 0, length) for row, length in enumerate(lengths) if length]
+    packed_k, packed_v = (torch.cat([part[: span.length] for span in spans]) for part in (k, v))
+    SpanAttention(cache, spans, CPU)(AttentionLayer(0, 1.0), packed_k, packed_k, packed_v)
     return cache
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def plain(
+    families: list[tuple[int, list[int]]], layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
+) -> Tensor:
+    """By the definition, one query at a time."""
+    group, seen, start = q_THD.shape[1] // k_TKD.shape[1], [], 0
+    for prefix, suffixes in families:
+        first, start = list(range(start, start + prefix)), start + prefix
+        sequences = [[], *([start + sum(suffixes[:n]) + i for i in range(size)] for n, size in enumerate(suffixes))]
+        start += sum(suffixes)
+        for rows in sequences:
+            own = rows or first
+            tokens = first + rows
+            for query in own:
+                keys = tokens[: tokens.index(query) + 1][-(layer.window or len(tokens)) :]
+                k, v = (part[keys].repeat_interleave(group, 1) for part in (k_TKD, v_TKD))
+                weights_MH = (torch.einsum("hd,mhd->mh", q_THD[query], k) * layer.scale).softmax(0)
+                seen.append(torch.einsum("mh,mhd->hd", weights_MH, v))
+    return torch.stack(seen)
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("window", [None, 25])
+@pytest.mark.parametrize("heads", [(6, 2, 48), (4, 4, 8)])
+@pytest.mark.parametrize("families", FAMILIES)
+def test_values_and_slopes_are_those_of_the_definition_in_float64(
+    families: list[tuple[int, list[int]]],
+    heads: tuple[int, int, int],
+    window: int | None,
+    dtype: torch.dtype,
+) -> None:
+    rows = sum(prefix + sum(suffixes) for prefix, suffixes in families)
+    layer, narrow = AttentionLayer(0, 0.3, window), heads[2] - 5
+    q, k, v = random_heads(rows, *heads, dtype)
+    parts = [part.requires_grad_() for part in (q.detach(), k.detach(), v[..., :narrow].detach())]
+    wide = [part.detach().double().requires_grad_() for part in parts]
+    seen, expected = SegmentAttention(families)(layer, *parts), plain(families, layer, *wide)
+    slope = torch.randn(seen.shape).to(dtype)
+    slopes = torch.autograd.grad(seen, parts, slope)
+    expected_slopes = torch.autograd.grad(expected, wide, slope.double())
+    tolerance = 2e-2 if dtype is torch.bfloat16 else 1e-5
+    for found, right in zip((seen, *slopes), (expected, *expected_slopes), strict=True):
+        assert (found.double() - right).abs().max() <= tolerance * right.abs().max().clamp(min=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("heads", HEADS)
 def test_a_decoded_token_attends_as_in_a_pass_over_all_of_any_length(
-    heads: tuple[int, int, int], dtype: torch.dtype
+    mode: str, heads: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
-    q, k, v = random_heads(LONGEST, *heads, dtype)
+    longest = LONGEST[mode]
+    q, k, v = random_heads(longest, *heads, dtype)
     layer = AttentionLayer(0, heads[2] ** -0.5)
-    lengths = [1, 2, 17, 33, 64, 65, 100, 128, 150, LONGEST]
+    lengths = [2, 17, 33, 64, 65, 100, 128, 150, longest, 1]
     ends = torch.tensor(lengths) - 1
     cache = filled_cache(k, v, [length - 1 for length in lengths])
-    decoded = DecodeAttention(cache, list(range(len(lengths))), ends)(layer, q[ends], k[ends], v[ends])
-    for length in (1, 2, 20, 33, 64, 100, 130, LONGEST):
-        whole = causal(layer, q[:length], k[:length], v[:length])
+    rows = torch.randperm(len(lengths))
+    newest = (part[ends[rows]] for part in (q, k, v))
+    step = DecodeAttention(cache, rows.tolist(), ends[rows])
+    decoded = step(layer, *newest)[step.order_B]
+    for length in (1, 2, 20, 33, 64, 100, 130, longest):
+        whole = SegmentAttention.whole([length])(layer, q[:length], k[:length], v[:length])
         for row, end in enumerate(ends.tolist()):
             assert end >= length or torch.equal(whole[end], decoded[row].view(heads[0], -1)), (length, end)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.usefixtures("native")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("window", [None, 30])
+def test_a_prompt_in_parts_attends_as_in_one_and_as_in_training(window: int | None, dtype: torch.dtype) -> None:
+    q, k, v = random_heads(330, 9, 3, 64, dtype)
+    layer, cache = AttentionLayer(0, 0.125, window), KvCache()
+    cache.reserve(2, 330)
+    borders = [0, 1, 8, 207, 208, 330]
+    parts = []
+    for start, stop in pairwise(borders):
+        both = (torch.cat([part[start:stop], -part[start:stop]]) for part in (q, k, v))
+        spans = SpanAttention(cache, [Span(1, start, stop), Span(0, start, stop)], CPU)
+        parts.append(spans(layer, *both)[: stop - start])
+    whole = SegmentAttention.whole([330])(layer, q, k, v)
+    family = SegmentAttention([(207, [123])])(layer, q, k, v)
+    assert torch.equal(torch.cat(parts), whole)
+    assert torch.equal(family, whole)
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("dtype", DTYPES)
 def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) -> None:
     q, k, v = random_heads(64, 9, 3, 64, dtype)
     layer, rows, length = AttentionLayer(0, 0.125), 50, 40
@@ -54,3 +147,34 @@ def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) 
     newest = (part[length].expand(rows, -1, -1) for part in (q, k, v))
     seen = DecodeAttention(cache, list(range(rows)), places)(layer, *newest)
     assert torch.equal(seen, seen[:1].expand(rows, -1, -1))
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_slopes_of_a_family_are_the_same_alone_and_beside_others(dtype: torch.dtype) -> None:
+    family, others = [(70, [60, 3, 17])], [(0, [90]), (5, [2, 2])]
+    own, rest = 150, 99
+    q, k, v = random_heads(own + rest, 9, 3, 64, dtype)
+    layer, slope = AttentionLayer(0, 0.125), torch.randn(own + rest, 9, 64).to(dtype)
+    alone = slopes(family, layer, [part[rest:] for part in (q, k, v)], slope[rest:])
+    beside = slopes([*others, *family], layer, [q, k, v], slope)
+    for one, many in zip(alone, beside, strict=True):
+        assert torch.equal(one, many[rest:])
+
+
+def slopes(
+    families: list[tuple[int, list[int]]], layer: AttentionLayer, parts: list[Tensor], slope: Tensor
+) -> tuple[Tensor, ...]:
+    leaves = [part.detach().requires_grad_() for part in parts]
+    return torch.autograd.grad(SegmentAttention(families)(layer, *leaves), leaves, slope)
+
+
+@pytest.mark.usefixtures("native")
+def test_what_a_row_held_before_beyond_its_sequence_is_not_seen() -> None:
+    q, k, v = random_heads(20, 9, 3, 64, torch.float32)
+    layer, cache = AttentionLayer(0, 0.125), filled_cache(k, v, [19])
+    for memory in cache.memory(0, k, v):
+        memory[:, :, 10:] = float("nan")
+    step = DecodeAttention(cache, [0], torch.tensor([10]))
+    decoded = step(layer, *(part[10:11] for part in (q, k, v)))
+    assert torch.equal(decoded[0], SegmentAttention.whole([20])(layer, q, k, v)[10])

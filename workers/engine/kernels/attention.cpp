@@ -41,8 +41,9 @@ struct Peaks {
     }
 };
 
-template <typename T> void ask(const T *row, long size) {
-    for (long at = 0; at < size; at += 64 / sizeof(T)) __builtin_prefetch(row + at, 0, 2);
+// Into the second cache: the first is full of the present item.
+template <typename T> void ask(const T *from, long count) {
+    for (long i = 0; i < count; i += 64 / sizeof(T)) __builtin_prefetch(from + i, 0, 2);
 }
 
 template <typename T> struct Forward {
@@ -85,15 +86,13 @@ template <typename T> struct Forward {
         }
     }
 
-    // Asks for rows start..start + WIDTH - 1 of those that an item reads.
+    // Asks for WIDTH of the cache's rows that an item reads, from its row `start` on.
     void fetch(long item, long start) const {
-        if (item >= items() || is_packed(sequence(item))) return;
+        if (!k.cache_row || item >= items() || is_packed(sequence(item))) return;
         const Sequence &s = shape.sequences[sequence(item)];
-        long from = shape.first_seen(s.prefix) + start;
-        for (long i = from; i < std::min(from + WIDTH, s.keys()); i++) {
-            ask(k.of(s, head(item)).at(i), shape.size);
-            ask(v.of(s, head(item)).at(i), shape.value_size);
-        }
+        long from = std::min(shape.first_seen(s.prefix) + start, s.keys()), to = std::min(from + WIDTH, s.keys());
+        ask(k.of(s, head(item)).before + from * k.stride, (to - from) * k.stride);
+        ask(v.of(s, head(item)).before + from * v.stride, (to - from) * v.stride);
     }
 
     void attend(long item, const Room &room) const {
@@ -109,7 +108,8 @@ template <typename T> struct Forward {
             dots_once(k.of(s, kv_head), rows, room, first, last, tile.to(rows - 1));
         Peak found[MOST_ROWS];
         for (long r = 0; r < rows; r++)
-            found[r] = exponentials(weights + r * WIDTH, rows * WIDTH, last - first, tile.from(r) - begin, tile.to(r) - begin);
+            found[r] = exponentials(weights + r * WIDTH, rows * WIDTH, last - first, tile.from(r) - begin,
+                                    tile.to(r) - begin);
         std::fill_n(sums, rows * shape.value_size, 0.0f);
         long from = tile.from(0), to = tile.to(rows - 1), step = is_packed(sequence) ? to - from : WIDTH;
         for (long at = from; at < to; at += step) {
@@ -146,7 +146,7 @@ template <typename T> struct Forward {
 };
 
 // What a sequence brings, into the cache.
-template <typename T> void put(const Sequence &s, long head, long size, const Heads<T> &brought, const Heads<T> &cache) {
+template <typename T> void put(const Sequence &s, long head, long size, Heads<T> brought, Heads<T> cache) {
     Series<T> rows = cache.of(s, head);
     for (long i = 0; i < s.length; i++) std::memcpy(rows.at(s.prefix + i), brought.own(s, head, i), size * sizeof(T));
 }
@@ -169,7 +169,8 @@ void attend_cache(const Shape &shape, Heads<T> q, Heads<T> k, Heads<T> v, Heads<
 #define EXPORT(T, ENDING)                                                                                              \
     extern "C" void attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *out,          \
                                        float *peaks, long tokens, SHAPE_ARGUMENTS) {                                   \
-        attend_pass<T>(SHAPE, {q, q_stride, size}, {k, k_stride, size}, {v, v_stride, value_size}, out, peaks, tokens); \
+        Heads<T> queries{q, q_stride, size}, keys{k, k_stride, size}, values{v, v_stride, value_size};                 \
+        attend_pass<T>(SHAPE, queries, keys, values, out, peaks, tokens);                                              \
     }                                                                                                                  \
     extern "C" void cached_attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *keys,  \
                                               T *values, long length, T *out, SHAPE_ARGUMENTS) {                       \

@@ -65,13 +65,15 @@ struct Shape {
     // Whether it takes longer than to wake threads: by the multiplications, about.
     bool is_large() const {
         double pairs = 0;
-        for (long s = 0; s < count; s++) pairs += sequences[s].length * (sequences[s].prefix + 0.5 * sequences[s].length);
+        for (long i = 0; i < count; i++)
+            pairs += sequences[i].length * (sequences[i].prefix + 0.5 * sequences[i].length);
         return pairs * heads * (size + value_size) > 1 << 20;
     }
 };
 
 #define SHAPE_ARGUMENTS                                                                                                \
-    long heads, long kv_heads, long size, long value_size, float scale, long window, const Sequence *sequences, long count
+    long heads, long kv_heads, long size, long value_size, float scale, long window, const Sequence *sequences,        \
+        long count
 #define SHAPE Shape({heads, kv_heads, size, value_size, scale, window, sequences, count})
 
 // Rows of one head of keys: the query heads that share it, token after token.

@@ -54,7 +54,7 @@ def over_pass(sequences: Tensor, layer: AttentionLayer, q_THD: Tensor, k_TKD: Te
         out: Tensor = _OverPass.apply(sequences, layer, q, k, v)
     else:
         out = _attended(sequences, layer, q, k, v, None)
-    return out[..., : v_TKD.shape[-1]]
+    return out if v is v_TKD else out[..., : v_TKD.shape[-1]]
 
 
 def from_cache(
@@ -66,7 +66,7 @@ def from_cache(
     memory = [part for tensor in (q, k, v) for part in (tensor, tensor.stride(0))]
     held = cache.memory(layer.index, k, v)
     _from_cache(q.dtype, *memory, *held, held[0].shape[2], out, *_shape_of(sequences, layer, q, k, v))
-    return out[..., : v_TKD.shape[-1]]
+    return out if v is v_TKD else out[..., : v_TKD.shape[-1]]
 
 
 def filled(x_THD: Tensor) -> Tensor:
@@ -74,7 +74,8 @@ def filled(x_THD: Tensor) -> Tensor:
     size = x_THD.shape[-1]
     if size % LANES:
         return pad(x_THD, (0, -size % LANES))
-    return x_THD if x_THD.stride()[1:] == (size, 1) else x_THD.contiguous()
+    _, head_stride, stride = x_THD.stride()
+    return x_THD if head_stride == size and stride == 1 else x_THD.contiguous()
 
 
 class _OverPass(torch.autograd.Function):

@@ -9,7 +9,8 @@ using namespace attention;
 constexpr long CHUNK = 8;  // Blocks of queries whose weights are held at once, in the pass by keys.
 
 // Scores from..to - 1 of a row become weights, and what meets them their slopes; the sum of both's products.
-static float score_slopes(float *scores, float *slopes, long stride, long blocks, float most, float inverse, long from, long to) {
+static float score_slopes(float *scores, float *slopes, long stride, long blocks, float most, float inverse, long from,
+                          long to) {
     Integers places = counted();
     Lanes total{};
     for (long block = 0; block < blocks; block++) {
@@ -36,7 +37,8 @@ template <typename T> struct Backward {
     long tokens;
     std::unique_ptr<float[]> along = room<float>(shape.heads * tokens + WIDTH);
     KeyPanels<T> k_panels{shape, shape.size}, v_panels{shape, shape.value_size};
-    Panels q_panels{shape.heads, shape.size * long(sizeof(T))}, slope_panels{shape.heads, shape.value_size * long(sizeof(T))};
+    Panels q_panels{shape.heads, shape.size * long(sizeof(T))};
+    Panels slope_panels{shape.heads, shape.value_size * long(sizeof(T))};
 
     struct Room {
         std::unique_ptr<uint32_t[]> few, few_values;
@@ -68,7 +70,8 @@ template <typename T> struct Backward {
         mix_series(rows, slopes, k.of(s, kv_head), first * WIDTH, tile.from(0), tile.to(rows - 1), room.sums.get(),
                    shape.size);
         for (long r = 0; r < rows; r++)
-            scaled(room.sums.get() + r * shape.size, shape.size, shape.scale, q_slope.own(s, tile.head(r), tile.token(r)));
+            scaled(room.sums.get() + r * shape.size, shape.size, shape.scale,
+                   q_slope.own(s, tile.head(r), tile.token(r)));
     }
 
     // Own keys start..stop - 1 of a sequence, for it and for those that go on from it.
@@ -84,7 +87,8 @@ template <typename T> struct Backward {
                 add_reader(reader, head, s.prefix + start - shape.sequences[reader].prefix, rows, room);
         for (long r = 0; r < rows; r++) {
             scaled(room.sums.get() + r * shape.size, shape.size, shape.scale, k_slope.own(s, kv_head, start + r));
-            scaled(room.value_sums.get() + r * shape.value_size, shape.value_size, 1, v_slope.own(s, kv_head, start + r));
+            scaled(room.value_sums.get() + r * shape.value_size, shape.value_size, 1,
+                   v_slope.own(s, kv_head, start + r));
         }
     }
 
@@ -93,8 +97,8 @@ template <typename T> struct Backward {
         const Sequence &s = shape.sequences[reader];
         long from = std::max(0L, offset), to = std::min(s.length, offset + rows - 1 + shape.window);
         for (long block = from / WIDTH; block * WIDTH < to; block += CHUNK) {
-            long first = block * WIDTH, stop = std::min(to, first + CHUNK * WIDTH), blocks = (stop - first + WIDTH - 1) / WIDTH;
-            long begin = std::max(from, first) - first;
+            long first = block * WIDTH, stop = std::min(to, first + CHUNK * WIDTH);
+            long begin = std::max(from, first) - first, blocks = (stop - first + WIDTH - 1) / WIDTH;
             float *weights = room.weights.get(), *slopes = room.slopes.get();
             dot<T>(rows, room.few.get(), q_panels.of(reader, head) + first * k_panels.words, blocks, k_panels.words,
                    shape.scale, weights);
@@ -111,7 +115,8 @@ template <typename T> struct Backward {
         Integers places = counted();
         for (long block = 0; block < blocks; block++) {
             long token = first + block * WIDTH, at = head * tokens + s.start + token;
-            Lanes most = load(peaks + at), inverse = load(peaks + shape.heads * tokens + at), towards = load(&along[at]);
+            Lanes most = load(peaks + at), inverse = load(peaks + shape.heads * tokens + at);
+            Lanes towards = load(&along[at]);
             for (long r = 0; r < rows; r++, weights += WIDTH, slopes += WIDTH) {
                 long seen_from = offset + r, seen_to = std::min(s.length, seen_from + shape.window);
                 Integers place = places + int32_t(token);

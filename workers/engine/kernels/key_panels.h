@@ -37,8 +37,8 @@ template <typename T> struct KeyPanels : Panels {
     void add(long sequence) { Panels::add(shape.sequences[sequence].keys() - borrowed(sequence) * WIDTH); }
     void add_none() { Panels::add(0); }
     void fill(long sequence, long head, Series<T> rows) {
-        long first = borrowed(sequence) * WIDTH;
-        Panels::fill(sequence, head, shape.sequences[sequence].keys() - first, [&](long i) { return rows.at(first + i); });
+        long first = borrowed(sequence) * WIDTH, count = shape.sequences[sequence].keys() - first;
+        Panels::fill(sequence, head, count, [&](long i) { return rows.at(first + i); });
     }
     // Dot products of `rows` gathered rows with the sequence's panels first..last - 1.
     void dots(long sequence, long head, long rows, const uint32_t *few, long first, long last, float scale,
@@ -57,7 +57,8 @@ template <typename T> struct KeyPanels : Panels {
 
 // Adds the weighted rows from..to - 1 of a series to `sums`; the first block of weights begins with row `first`.
 template <typename T>
-void mix_series(long count, const float *weights, Series<T> rows, long first, long from, long to, float *sums, long size) {
+void mix_series(long count, const float *weights, Series<T> rows, long first, long from, long to, float *sums,
+                long size) {
     long border = std::min(std::max(rows.count, from), to);
     const T *before = rows.before + first * rows.stride, *own = rows.own + (first - rows.count) * rows.stride;
     if (from < border) mix<T>(count, weights, before, rows.stride, from - first, border - first, sums, size);
