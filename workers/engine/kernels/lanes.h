@@ -69,6 +69,16 @@ inline float one(bf16 x) {
     return wide;
 }
 
+// A pair of bf16 numbers, times sixteen pairs, added. Without the instruction for it this is two steps, each rounded.
+inline void add_pairs(Lanes &sum, uint32_t x, Words pairs) {
+#ifdef __AVX512BF16__
+    sum = (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Words{} + x), (__m512bh)pairs);
+#else
+    sum += one(bf16(x)) * (Lanes)(pairs << 16);
+    sum += one(bf16(x >> 16)) * (Lanes)(pairs & 0xffff0000u);
+#endif
+}
+
 inline float sum(Lanes x) {
     float total = 0;
     for (long i = 0; i < WIDTH; i++) total += x[i];

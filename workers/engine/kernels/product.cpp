@@ -2,6 +2,8 @@
 //
 // W, A and B lie in panels: 32 outputs side by side, input after input (bf16: pair of inputs after pair), so that a
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
+#include <memory>
+
 #include "lanes.h"
 
 // Named, since templates of several files share one library.
@@ -10,6 +12,8 @@ namespace products {
 constexpr long PANEL = 2 * WIDTH;
 constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers, where the machine has those of 512 bits.
 constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
+// Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
+constexpr long PART_INPUTS = 4096;
 
 // Rows start..stop - 1 are `adapter`'s; its A has `width` outputs, a multiple of PANEL, or 0 for the base model alone.
 // Of the h of panel p of B only bounds[2 p]..bounds[2 p + 1] - 1 are not multiplied by zeros.
@@ -25,26 +29,15 @@ template <> struct Step<float> {
     static inline void add(Lanes &sum, const float *x, Lanes w) { sum += *x * w; }
     static inline Lanes panel(const float *w) { return read<Lanes>(w); }
 };
-#ifdef __AVX512BF16__
 template <> struct Step<bf16> {
     static constexpr long inputs = 2;
     static inline void add(Lanes &sum, const bf16 *x, Words w) {
         uint32_t pair;
         std::memcpy(&pair, x, sizeof pair);
-        sum = (Lanes)_mm512_dpbf16_ps((__m512)sum, (__m512bh)(Words{} + pair), (__m512bh)w);
+        add_pairs(sum, pair, w);
     }
     static inline Words panel(const bf16 *w) { return read<Words>(w); }
 };
-#else
-template <> struct Step<bf16> {
-    static constexpr long inputs = 2;
-    static inline void add(Lanes &sum, const bf16 *x, Words w) {
-        sum += one(x[0]) * (Lanes)(w << 16);
-        sum += one(x[1]) * (Lanes)(w & 0xffff0000u);
-    }
-    static inline Words panel(const bf16 *w) { return read<Words>(w); }
-};
-#endif
 
 // The sums of R rows and one panel.
 template <typename T, long R> struct Tile {
@@ -54,6 +47,12 @@ template <typename T, long R> struct Tile {
         Lanes first = bias ? load(bias) : Lanes{}, second = bias ? load(bias + WIDTH) : Lanes{};
 #pragma GCC unroll 16
         for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
+    }
+    inline void go_on(const float *sums, long stride) {
+        for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + WIDTH);
+    }
+    inline void wait(float *sums, long stride) const {
+        for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + WIDTH, right[r]);
     }
     inline void add(const T *x, long x_stride, const T *panel, long inputs) {
         constexpr long step = Step<T>::inputs;
@@ -86,8 +85,11 @@ template <typename T> struct Layer {
     const T *plus;
     T *y, *h;
     long inputs, outputs, h_stride;
+    float *sums;  // [rows, outputs filled up to PANEL] between the parts, where there are several.
+    long from, to;  // The inputs of this part.
 
     template <long R> void low_rank_tile(const Route<T> &route, long panel, long row) const {
+        if (panel * PANEL >= route.width) return;
         Tile<T, R> tile;
         tile.begin(nullptr);
         tile.add(adapter_x + row * inputs, inputs, route.a + panel * PANEL * inputs, inputs);
@@ -95,11 +97,17 @@ template <typename T> struct Layer {
     }
     template <long R> void tile(const Route<T> &route, long panel, long row) const {
         Tile<T, R> tile;
-        tile.begin(bias ? bias + panel * PANEL : nullptr);
-        tile.add(x + row * inputs, inputs, w + panel * PANEL * inputs, inputs);
+        long stride = (outputs + PANEL - 1) / PANEL * PANEL;
+        float *waiting = sums + row * stride + panel * PANEL;
+        if (from)
+            tile.go_on(waiting, stride);
+        else
+            tile.begin(bias ? bias + panel * PANEL : nullptr);
+        tile.add(x + row * inputs + from, inputs, w + panel * PANEL * inputs + from * PANEL, to - from);
+        if (to < inputs) return tile.wait(waiting, stride);
         if (route.width) {
-            long from = route.bounds[2 * panel], to = route.bounds[2 * panel + 1];
-            tile.add(h + row * h_stride + from, h_stride, route.b + panel * PANEL * route.width + from * PANEL, to - from);
+            long start = route.bounds[2 * panel], end = route.bounds[2 * panel + 1];
+            tile.add(h + row * h_stride + start, h_stride, route.b + panel * PANEL * route.width + start * PANEL, end - start);
         }
         long place = row * outputs + panel * PANEL;
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
@@ -124,29 +132,32 @@ void rows(const Layer<T> &layer, const TileOf<T> *tiles, const Route<T> &route, 
     }
 }
 
+// `tiles` for all routes, panels and rows.
+template <typename T>
+void each(const Layer<T> &layer, const TileOf<T> *tiles, long panels, const Route<T> *routes, long count, long length) {
+    long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS;
+#pragma omp for collapse(2) schedule(static)
+    for (long panel = 0; panel < panels; panel++)
+        for (long block = 0; block < blocks; block++)
+            for (long r = 0; r < count; r++) {
+                long start = std::max(routes[r].start, block * BLOCK_ROWS);
+                rows(layer, tiles, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
+            }
+}
+
 template <typename T> void run(const Layer<T> &layer, const Route<T> *routes, long count, long length) {
     static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
-    long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS, panels = (layer.outputs + PANEL - 1) / PANEL;
-    long low_rank_panels = layer.h_stride / PANEL;
+    long panels = (layer.outputs + PANEL - 1) / PANEL;
+    std::unique_ptr<float[]> sums(layer.inputs > PART_INPUTS ? new float[length * panels * PANEL] : nullptr);
 #pragma omp parallel
     {
-        if (low_rank_panels) {
-#pragma omp for collapse(2) schedule(static)
-            for (long panel = 0; panel < low_rank_panels; panel++)
-                for (long block = 0; block < blocks; block++)
-                    for (long r = 0; r < count; r++) {
-                        if (panel * PANEL >= routes[r].width) continue;
-                        long start = std::max(routes[r].start, block * BLOCK_ROWS);
-                        rows(layer, low_rank, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
-                    }
+        Layer<T> part = layer;
+        part.sums = sums.get();
+        if (layer.h_stride) each(part, low_rank, layer.h_stride / PANEL, routes, count, length);
+        for (part.from = 0; part.from < layer.inputs; part.from = part.to) {
+            part.to = std::min(part.from + PART_INPUTS, layer.inputs);
+            each(part, whole, panels, routes, count, length);
         }
-#pragma omp for collapse(2) schedule(static) nowait
-        for (long panel = 0; panel < panels; panel++)
-            for (long block = 0; block < blocks; block++)
-                for (long r = 0; r < count; r++) {
-                    long start = std::max(routes[r].start, block * BLOCK_ROWS);
-                    rows(layer, whole, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
-                }
     }
 }
 
@@ -157,7 +168,7 @@ using namespace products;
 #define EXPORT(T, NAME)                                                                                              \
     extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
                          long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
-        run<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride}, routes, count, length);            \
+        run<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0}, routes, count, length);            \
     }
 EXPORT(float, product_float32)
 EXPORT(bf16, product_bfloat16)

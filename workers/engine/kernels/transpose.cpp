@@ -1,38 +1,61 @@
 // The panels of W^T from those of W (see product.cpp): what a backward pass multiplies by.
-#include <cstdint>
+#include "square.h"
 
-using bf16 = uint16_t;
 namespace transposes {
 
-constexpr long PANEL = 32;
+constexpr long PANEL = 2 * WIDTH;
 
-// Block by block of PANEL x PANEL, which the nearest cache holds.
-template <typename T, long step> void block(const T *from, T *to, long output, long input, long outputs, long inputs) {
-    from += output / PANEL * inputs * PANEL, to += input / PANEL * outputs * PANEL;
-    long last = output + PANEL < outputs ? PANEL : outputs - output;
-    for (long i = 0; i < PANEL; i++) {
-        long column = input + i;
-        for (long o = 0; o < last; o++) {
-            T value = column < inputs ? from[(column / step * PANEL + o) * step + column % step] : T(0);
-            to[((output + o) / step * PANEL + i) * step + o % step] = value;
+// 32 outputs of 32 inputs, whole: words of the first 16 outputs, then of the others.
+void whole(const float *from, float *to) {
+    for (long output = 0; output < PANEL; output += WIDTH)
+        for (long input = 0; input < PANEL; input += WIDTH) {
+            Words square[WIDTH];
+            for (long i = 0; i < WIDTH; i++) square[i] = read<Words>(from + (input + i) * PANEL + output);
+            transpose(square);
+            for (long o = 0; o < WIDTH; o++) write(to + (output + o) * PANEL + input, square[o]);
+        }
+}
+// A word is a pair of inputs before, and a pair of outputs after.
+void whole(const bf16 *from, bf16 *to) {
+    for (long output = 0; output < PANEL; output += WIDTH) {
+        Words square[WIDTH];
+        for (long pair = 0; pair < WIDTH; pair++) square[pair] = read<Words>(from + (pair * PANEL + output) * 2);
+        transpose(square);
+        for (long o = 0; o < WIDTH; o += 2) {
+            Words evens = (square[o] & 0xffff) | square[o + 1] << 16;
+            Words odds = square[o] >> 16 | (square[o + 1] & 0xffff0000u);
+            bf16 *row = to + (output + o) * PANEL;
+            write(row, SHUFFLE(evens, odds, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
+            write(row + PANEL, SHUFFLE(evens, odds, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
         }
     }
 }
+// The same for a block that has fewer, one number after the other; missing inputs are zeros.
+template <typename T> void part(const T *from, T *to, long outputs, long inputs) {
+    constexpr long step = 4 / sizeof(T);
+    for (long i = 0; i < PANEL; i++)
+        for (long o = 0; o < outputs; o++) {
+            T value = i < inputs ? from[(i / step * PANEL + o) * step + i % step] : T(0);
+            to[(o / step * PANEL + i) * step + o % step] = value;
+        }
+}
 
-template <typename T, long step> void turn(const T *from, T *to, long outputs, long inputs) {
+template <typename T> void turn(const T *from, T *to, long outputs, long inputs) {
 #pragma omp parallel for schedule(static)
     for (long input = 0; input < inputs; input += PANEL)
-        for (long output = 0; output < outputs; output += PANEL)
-            block<T, step>(from, to, output, input, outputs, inputs);
+        for (long output = 0; output < outputs; output += PANEL) {
+            const T *source = from + (output * inputs + input * PANEL);
+            T *target = to + (input * outputs + output * PANEL);
+            long rows = std::min(PANEL, outputs - output), columns = std::min(PANEL, inputs - input);
+            rows == PANEL && columns == PANEL ? whole(source, target) : part(source, target, rows, columns);
+        }
 }
 
 }  // namespace transposes
 
-using namespace transposes;
-
 extern "C" void transpose_float32(const float *from, float *to, long outputs, long inputs) {
-    turn<float, 1>(from, to, outputs, inputs);
+    transposes::turn(from, to, outputs, inputs);
 }
 extern "C" void transpose_bfloat16(const bf16 *from, bf16 *to, long outputs, long inputs) {
-    turn<bf16, 2>(from, to, outputs, inputs);
+    transposes::turn(from, to, outputs, inputs);
 }
