@@ -2,6 +2,8 @@
 
 from torch import Tensor
 
+from workers.engine.kernels.huge_pages import HugePages
+
 # Memory is held for lengths that are multiples of this, and on a CPU attention goes over such lengths.
 LENGTH_STEP = 64
 
@@ -19,6 +21,7 @@ class KvCache:
     def __init__(self) -> None:
         self._layers: dict[int, Held] = {}
         self._rows = self._length = 0
+        self._memory = HugePages()
 
     @property
     def bytes_per_token(self) -> int:
@@ -37,6 +40,7 @@ class KvCache:
             return
         self._rows = max(rows, self._rows)
         self._length = max(-(-length // LENGTH_STEP) * LENGTH_STEP, self._length)
+        self._memory = HugePages()
         self._layers = {index: self._allocated(*held, old=held) for index, held in self._layers.items()}
 
     def write(self, layer: int, rows_T: Tensor, positions_T: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> None:
@@ -78,10 +82,14 @@ class KvCache:
     def clear(self) -> None:
         """Gives all memory back."""
         self._layers.clear()
+        self._memory = HugePages()
         self._rows = self._length = 0
 
     def _allocated(self, *like: Tensor, old: tuple[Tensor, ...] = ()) -> Held:
-        keys, values = (part.new_zeros((self._rows, part.shape[1], self._length, part.shape[3])) for part in like)
+        keys, values = (self._zeros(part, (self._rows, part.shape[1], self._length, part.shape[3])) for part in like)
         for new, held in zip((keys, values), old, strict=False):
             new[: held.shape[0], :, : held.shape[2]] = held
         return keys, values
+
+    def _zeros(self, like: Tensor, shape: tuple[int, ...]) -> Tensor:
+        return self._memory.zeros(shape, like.dtype) if like.device.type == "cpu" else like.new_zeros(shape)

@@ -1,6 +1,8 @@
 """Memory in pages of 2 MiB, where the system has them: what is read from end to end comes a third faster."""
 
 import mmap
+from collections.abc import Sequence
+from math import prod
 
 import torch
 from torch import Tensor
@@ -20,12 +22,16 @@ class HugePages:
 
     def copy(self, x: Tensor) -> Tensor:
         """A contiguous copy of x."""
-        size = x.numel() * x.element_size()
+        return self.zeros(x.shape, x.dtype).copy_(x)
+
+    def zeros(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
+        count = prod(shape)
+        size = count * dtype.itemsize
         if self._block is None or self._used + size > len(self._block):
             self._block, self._used = _block(max(size, BLOCK_BYTES)), 0
-        place = torch.frombuffer(self._block, dtype=x.dtype, count=x.numel(), offset=self._used).view(x.shape)
+        place = torch.frombuffer(self._block, dtype=dtype, count=count, offset=self._used)
         self._used += -(-size // ALIGNMENT) * ALIGNMENT
-        return place.copy_(x)
+        return place.view(*shape)
 
 
 def _block(size: int) -> mmap.mmap:
