@@ -1,5 +1,6 @@
 """The adapted model against stock PEFT with the same matrices."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +18,18 @@ from workers.engine.base_model import BaseModel
 from workers.engine.dropout import Dropout
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.kernels.kernel import choose
 from workers.engine.lora import TARGETS, AdaptedLinear
 from workers.engine.routes import Route, grouped, routes_of
 
 CPU = torch.device("cpu")
 
 
-@pytest.fixture(scope="module")
-def base(tiny: Path) -> BaseModel:
-    return BaseModel(tiny, CPU, torch.float32)
+@pytest.fixture(scope="module", params=["native", "torch"])
+def base(request: pytest.FixtureRequest, tiny: Path) -> Iterator[BaseModel]:
+    choose(request.param)
+    yield BaseModel(tiny, CPU, torch.float32)
+    choose("auto")
 
 
 def adapter_of(base: BaseModel, rank: int, alpha: int, seed: int = 0) -> Adapter:

@@ -74,9 +74,11 @@ def test_a_ragged_batch_gives_each_prompt_what_it_gets_alone(engine: Engine) -> 
         same(ours, sample(engine, [prompt], temperature=0.0, max_tokens=16)[0])
 
 
-def test_a_request_is_answered_the_same_alone_and_in_a_crowd_of_sessions(start_engine: StartEngine, tiny: Path) -> None:
+def test_a_request_is_answered_the_same_alone_and_in_a_crowd_of_sessions(
+    start_engine: StartEngine, tiny: Path, kernels: str
+) -> None:
     asked: dict[str, Any] = {"num_samples": 3, "seed": 5, "max_tokens": 20, "top_p": 0.9}
-    engine = start_engine(max_batch_sequences=7, micro_batch_tokens=80)
+    engine = start_engine(max_batch_sequences=7, micro_batch_tokens=80, kernels=kernels)
     for session, rank in [("s", 4), ("t", 8), ("u", 2)]:
         engine.create_adapter(session, tiny, LoraConfig(rank=rank), seed=rank).result()
         train_a_little(engine, session)

@@ -270,7 +270,9 @@ def test_a_group_that_shares_its_prompt_has_the_loss_and_gradients_of_samples_th
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_calls_that_share_a_pass_train_as_they_would_alone(start_engine: StartEngine, tiny: Path, dtype: str) -> None:
+def test_calls_that_share_a_pass_train_as_they_would_alone(
+    start_engine: StartEngine, tiny: Path, dtype: str, kernels: str
+) -> None:
     calls = {
         "a": packed([X, Y, Z]),
         "b": packed([Y], Grpo(), advantages=[[1.0] * 7], generator_logprobs=[[-5.0] * 7]),
@@ -278,7 +280,7 @@ def test_calls_that_share_a_pass_train_as_they_would_alone(start_engine: StartEn
     }
     gradients: dict[bool, dict[str, torch.Tensor]] = {}
     for merges in (False, True):
-        engine = start_engine(merge_training=merges, dtype=dtype)
+        engine = start_engine(merge_training=merges, dtype=dtype, kernels=kernels)
         for rank, session in enumerate(calls, start=2):
             engine.create_adapter(session, tiny, LoraConfig(rank=rank, dropout=0.1), rank).result()
             train_a_little(engine, session)
