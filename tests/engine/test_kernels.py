@@ -10,7 +10,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.kernels.huge_pages import BLOCK_BYTES, HugePages
 from workers.engine.kernels.kernel import choose, have_kernels
-from workers.engine.kernels.library import compiler, library
+from workers.engine.kernels.library import cache_folder, compiler, library
 from workers.engine.kernels.panels import dense, panels, rows
 
 CPU = torch.device("cpu")
@@ -25,6 +25,17 @@ def chosen_again() -> Iterator[None]:
 @pytest.fixture
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
+
+
+@pytest.fixture
+def empty_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A compiler that is fast, since it compiles nothing."""
+    script = tmp_path_factory.mktemp("compiler") / "c++"
+    script.write_text(
+        '#!/bin/sh\nfor word; do last=$word; done\ncase $last in *.so) echo | g++ -shared -x c++ - -o "$last";; esac\n'
+    )
+    script.chmod(0o755)
+    return script
 
 
 def test_native_kernels_serve_cpus_in_the_base_model_s_dtypes() -> None:
@@ -51,13 +62,11 @@ def test_an_unknown_choice_is_refused() -> None:
         choose("fast")
 
 
-def test_kernels_are_compiled_once_for_a_folder(tmp_path: Path) -> None:
-    cxx = compiler()
-    assert cxx
-    library.__wrapped__(tmp_path, cxx)
+def test_kernels_are_compiled_once_for_a_folder(tmp_path: Path, empty_kernels: Path) -> None:
+    library.__wrapped__(tmp_path, str(empty_kernels))
     (made,) = tmp_path.iterdir()
     written = made.stat().st_mtime_ns
-    library.__wrapped__(tmp_path, cxx)
+    library.__wrapped__(tmp_path, str(empty_kernels))
     assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == [written]
 
 
@@ -68,6 +77,61 @@ def test_a_compiler_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="no such header"):
         library.__wrapped__(tmp_path / "kernels", str(broken))
     assert not list((tmp_path / "kernels").iterdir())
+
+
+def test_a_file_that_was_cut_short_is_compiled_again(tmp_path: Path, empty_kernels: Path) -> None:
+    library.__wrapped__(tmp_path, str(empty_kernels))
+    (made,) = tmp_path.iterdir()
+    whole = made.read_bytes()
+    for size in (0, len(whole) // 2, len(whole) - 1):
+        # Another file: the old one is mapped.
+        made.unlink()
+        made.write_bytes(whole[:size])
+        library.__wrapped__(tmp_path, str(empty_kernels))
+        assert made.stat().st_size == len(whole)
+
+
+def test_a_compiler_may_be_named_with_arguments(
+    tmp_path: Path, empty_kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", f"{empty_kernels} -pipe")
+    cxx = compiler()
+    assert cxx
+    library.__wrapped__(tmp_path, cxx)
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_folder_that_cannot_keep_the_kernels_is_refused_with_what_to_do(
+    tmp_path: Path, empty_kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "celerity").write_text("a file, where a folder should be")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CXX", str(empty_kernels))
+    with pytest.raises(ValueError, match="XDG_CACHE_HOME"):
+        choose("auto")
+
+
+def test_kernels_are_kept_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for relative in ("", "here"):
+        monkeypatch.setenv("XDG_CACHE_HOME", relative)
+        assert cache_folder() == tmp_path / ".cache" / "celerity"
+    monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
+    assert cache_folder() == Path("/elsewhere/celerity")
+
+
+def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
+    with pytest.raises(ValueError, match="XDG_CACHE_HOME"):
+        cache_folder()
+
+
+def test_our_kernels_share_the_threads_of_torch() -> None:
+    choose("native")
+    maps = Path("/proc/self/maps").read_text().split()
+    assert len({path for path in maps if "libgomp" in path or "libomp" in path or "libiomp" in path}) == 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

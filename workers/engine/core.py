@@ -69,7 +69,8 @@ class EngineCore:
         self._config = config
         self._device, self._dtype = config.torch_device, config.torch_dtype
         map_large_blocks()
-        choose(config.kernels)
+        if self._device.type == "cpu":
+            choose(config.kernels)
         self._models: dict[Path, ServedModel] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()

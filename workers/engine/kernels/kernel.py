@@ -2,20 +2,17 @@
 
 import ctypes
 import logging
-import os
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from workers.engine.kernels.library import compiler, library
+from workers.engine.kernels.library import cache_folder, compiler, library
 
 MODES = ("auto", "native", "torch")
 ARGUMENTS: dict[str, type[ctypes._SimpleCData]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
-CACHE_FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "celerity"
 
 logger = logging.getLogger(__name__)
 
@@ -27,23 +24,25 @@ def choose(mode: str) -> None:
     compiler, "native" insists, "torch" does without.
 
     Raises:
-        ValueError: a mode that is not known, or "native" without a compiler.
+        ValueError: a mode that is not known, "native" without a compiler, or a compiler whose kernels cannot be had.
     """
     if mode not in MODES:
         raise ValueError(f"kernels {mode!r} are not known; use one of {', '.join(MODES)}")
     cxx = compiler() if mode != "torch" else None
     if mode == "native" and cxx is None:
-        raise ValueError("kernels 'native' need a C++ compiler: install g++ or clang++, or name one in CXX")
+        raise ValueError("kernels 'native' need a C++ compiler: install g++, or name one in CXX")
     if mode == "auto" and cxx is None:
         logger.info("no C++ compiler: on a CPU torch's operations do the work, about half as fast as our kernels")
-    _chosen[:] = [None if cxx is None else library(CACHE_FOLDER, cxx)]
+    _chosen[:] = [None if cxx is None else library(cache_folder(), cxx)]
 
 
 def have_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether tensors like these are computed by our kernels."""
+    if device.type != "cpu" or dtype not in DTYPES:
+        return False
     if not _chosen:
         choose("auto")
-    return _chosen[0] is not None and device.type == "cpu" and dtype in DTYPES
+    return _chosen[0] is not None
 
 
 def _plain(argument: object) -> object:

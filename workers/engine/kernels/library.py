@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import tempfile
@@ -11,17 +12,35 @@ from functools import cache
 from pathlib import Path
 
 SOURCES = Path(__file__).parent
-COMPILERS = ("g++", "clang++")
-# -ffp-contract is what both compilers do with a * b + c: one rounding, in the sampler as in the trainer.
+# Not clang++: it brings another OpenMP than torch's, with threads of its own that no setting of torch's reaches.
+COMPILER = "g++"
+# -ffp-contract says what becomes of a * b + c: one rounding, in the sampler as in the trainer.
 FLAGS = ("-std=c++17", "-O3", "-march=native", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-shared", "-fPIC")
+
+# At the end of a file that is whole: to load one that was cut short kills the process.
+END = b"celerity"
+ADVICE = "let XDG_CACHE_HOME name a folder that can be written and run from, or choose the kernels 'torch'"
 
 logger = logging.getLogger(__name__)
 
 
 def compiler() -> str | None:
-    """The C++ compiler of this machine: CXX, or the first that is found."""
-    named = os.environ.get("CXX")
-    return next(filter(None, map(shutil.which, [named] if named else COMPILERS)), None)
+    """The C++ compiler of this machine: CXX, with arguments if it has any, or g++; None where it is not found."""
+    command = os.environ.get("CXX", "").strip() or COMPILER
+    return command if shutil.which(shlex.split(command)[0]) else None
+
+
+def cache_folder() -> Path:
+    """This user's. A relative XDG_CACHE_HOME does not count, as its specification has it.
+
+    Raises:
+        ValueError: there is none.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    try:
+        return (named if named.is_absolute() else Path.home() / ".cache") / "celerity"
+    except RuntimeError as error:
+        raise ValueError(f"this user has no home to keep the kernels in: {ADVICE}") from error
 
 
 @cache
@@ -29,22 +48,35 @@ def library(folder: Path, cxx: str) -> ctypes.CDLL:
     """The kernels, compiled with `cxx` unless `folder` has them.
 
     Raises:
-        ValueError: they do not compile.
+        ValueError: they do not compile, or `folder` cannot keep them.
     """
     target = folder / f"kernels-{_fingerprint(cxx)}.so"
-    if not target.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        logger.info("compiling the kernels into %s", target)
-        # Aside, and moved when complete: several workers may start at once.
-        with tempfile.TemporaryDirectory(dir=folder) as aside:
-            made = Path(aside) / target.name
-            _compile(cxx, made)
-            made.replace(target)
-    return ctypes.CDLL(str(target))
+    try:
+        if not _is_whole(target):
+            _make(cxx, target)
+        return ctypes.CDLL(str(target))
+    except OSError as error:
+        raise ValueError(f"the kernels cannot be kept in {folder} ({error}): {ADVICE}") from error
+
+
+def _is_whole(target: Path) -> bool:
+    return target.exists() and target.read_bytes().endswith(END)
+
+
+def _make(cxx: str, target: Path) -> None:
+    """Aside, and moved when complete: several workers may start at once."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    logger.info("compiling the kernels into %s", target)
+    with tempfile.TemporaryDirectory(dir=target.parent) as aside:
+        made = Path(aside) / target.name
+        _compile(cxx, made)
+        with made.open("ab") as file:
+            file.write(END)
+        made.replace(target)
 
 
 def _compile(cxx: str, target: Path) -> None:
-    command = [cxx, *FLAGS, *map(str, sorted(SOURCES.glob("*.cpp"))), "-o", str(target)]
+    command = [*shlex.split(cxx), *FLAGS, *map(str, sorted(SOURCES.glob("*.cpp"))), "-o", str(target)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ValueError(f"the kernels do not compile with {cxx}: {done.stderr[-2000:]}")
@@ -52,9 +84,8 @@ def _compile(cxx: str, target: Path) -> None:
 
 def _fingerprint(cxx: str) -> str:
     """Of all that decides what comes out: sources, flags, the compiler, and the processor that `native` means."""
-    native = subprocess.run(
-        [cxx, "-march=native", "-E", "-v", "-x", "c++", os.devnull], capture_output=True, text=True, check=False
-    )
+    command = [*shlex.split(cxx), "-march=native", "-E", "-v", "-x", "c++", os.devnull]
+    native = subprocess.run(command, capture_output=True, text=True, check=False)
     parts = [source.read_bytes() for source in sorted([*SOURCES.glob("*.cpp"), *SOURCES.glob("*.h")])]
     parts += [" ".join(FLAGS).encode(), native.stderr.encode()]
     return hashlib.sha256(b"\0".join(parts)).hexdigest()[:16]
