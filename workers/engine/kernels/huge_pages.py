@@ -1,7 +1,9 @@
 """Memory in pages of 2 MiB, where the system has them: what is read from end to end comes a third faster."""
 
 import mmap
+import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from math import prod
 
 import torch
@@ -19,6 +21,8 @@ class HugePages:
     def __init__(self) -> None:
         self._block: mmap.mmap | None = None
         self._used = 0
+        # Engines load models in threads of their own.
+        self._door = threading.Lock()
 
     def copy(self, x: Tensor) -> Tensor:
         """A contiguous copy of x."""
@@ -26,12 +30,16 @@ class HugePages:
 
     def zeros(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         count = prod(shape)
-        size = count * dtype.itemsize
+        with self._door:
+            block, offset = self._place(count * dtype.itemsize)
+        return torch.frombuffer(block, dtype=dtype, count=count, offset=offset).view(*shape)
+
+    def _place(self, size: int) -> tuple[mmap.mmap, int]:
+        """A block, and where in it nobody else writes."""
         if self._block is None or self._used + size > len(self._block):
             self._block, self._used = _block(max(size, BLOCK_BYTES)), 0
-        place = torch.frombuffer(self._block, dtype=dtype, count=count, offset=self._used)
-        self._used += -(-size // ALIGNMENT) * ALIGNMENT
-        return place.view(*shape)
+        offset, self._used = self._used, self._used + -(-size // ALIGNMENT) * ALIGNMENT
+        return self._block, offset
 
 
 def _block(size: int) -> mmap.mmap:
@@ -39,5 +47,7 @@ def _block(size: int) -> mmap.mmap:
         return mmap.mmap(-1, size)
     # Private: the pages of shared memory are another matter to the system.
     block = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    block.madvise(mmap.MADV_HUGEPAGE)
+    # A kernel may be built without them.
+    with suppress(OSError):
+        block.madvise(mmap.MADV_HUGEPAGE)
     return block
