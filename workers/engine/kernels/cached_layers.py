@@ -55,7 +55,7 @@ class CachedLayers:
 
     @staticmethod
     def can_take(layers: Sequence[LayerParts]) -> bool:
-        factors = {(layer.norms[0].eps, layer.attention.scale) for layer in layers}
+        factors = {(norm.eps, layer.attention.scale) for layer in layers for norm in layer.norms if norm}
         return len(factors) == 1 and all(layer.is_packed for layer in layers)
 
     def __call__(

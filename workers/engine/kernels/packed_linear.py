@@ -54,6 +54,8 @@ class PackedLinear:
         self, x_MI: Tensor, adapter_x_MI: Tensor, plus_MO: Tensor | None, table: np.ndarray
     ) -> tuple[Tensor, Tensor]:
         """W x + b + plus + B h, rounded once, and h = A adapter_x [M, most columns] of the routes in `table`."""
+        # The kernel would read past the end.
+        assert x_MI.dtype is self._panels.dtype and x_MI.shape[1] == self.inputs
         width = int(table[:, 2].max())
         x_MI, adapter_x_MI = x_MI.contiguous(), adapter_x_MI.contiguous()
         plus_MO = None if plus_MO is None else plus_MO.contiguous()
