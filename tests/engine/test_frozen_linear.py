@@ -58,3 +58,10 @@ def test_what_is_added_is_added_before_the_one_rounding(dtype: torch.dtype) -> N
     exact = x.double() @ weight_OI.double().T + plus.double()
     rtol = 1e-5 if dtype is torch.float32 else 2**-8
     torch.testing.assert_close(layer.product(x, plus).double(), exact, rtol=rtol, atol=1e-5)
+
+
+@pytest.mark.parametrize("x_MI", [torch.zeros(2, 64).bfloat16(), torch.zeros(2, 62)])
+def test_what_is_not_of_the_layer_s_dtype_and_width_is_not_read(x_MI: torch.Tensor) -> None:
+    layer, _ = layer_of(96, 64, torch.float32)
+    with pytest.raises((AssertionError, RuntimeError)):
+        layer.product(x_MI)

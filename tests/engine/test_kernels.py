@@ -1,6 +1,8 @@
 """Compiling and choosing the kernels. What they compute is tested where it is used."""
 
+import mmap
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -152,3 +154,15 @@ def test_huge_pages_hold_copies_side_by_side() -> None:
     assert torch.equal(copies[0], parts[0] * 2)
     assert all(torch.equal(copy, part) for copy, part in zip(copies[1:], parts[1:], strict=True))
     assert all(copy.data_ptr() % 64 == 0 for copy in copies)
+
+
+def test_huge_pages_give_no_place_twice_to_threads_that_copy_at_once() -> None:
+    memory = HugePages()
+    with ThreadPoolExecutor(8) as threads:
+        copies = list(threads.map(lambda number: memory.copy(torch.full((17,), number)), range(4000)))
+    assert all(bool((copy == number).all()) for number, copy in enumerate(copies))
+
+
+def test_pages_of_the_usual_size_do_where_the_system_has_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "MADV_HUGEPAGE", 9999)
+    assert torch.equal(HugePages().copy(torch.arange(5)), torch.arange(5))
