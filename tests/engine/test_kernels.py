@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from contract.operation import ErrorCode, OperationFailedError
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.failures import as_failure
 from workers.engine.kernels.huge_pages import BLOCK_BYTES, HugePages
 from workers.engine.kernels.kernel import choose, have_kernels
 from workers.engine.kernels.library import cache_folder, compiler, library
@@ -166,3 +168,10 @@ def test_huge_pages_give_no_place_twice_to_threads_that_copy_at_once() -> None:
 def test_pages_of_the_usual_size_do_where_the_system_has_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmap, "MADV_HUGEPAGE", 9999)
     assert torch.equal(HugePages().copy(torch.arange(5)), torch.arange(5))
+
+
+def test_pages_that_cannot_be_had_are_memory_that_ran_out() -> None:
+    with pytest.raises(OSError, match="memory") as raised:
+        HugePages().zeros((1 << 50,), torch.bfloat16)
+    failure = as_failure(raised.value)
+    assert isinstance(failure, OperationFailedError) and failure.error.code is ErrorCode.RESOURCE_EXHAUSTED

@@ -1,5 +1,7 @@
 """What the engine raises, and how a failure inside torch becomes an operation's error."""
 
+import errno
+
 import torch
 
 from contract.operation import ErrorCode, OperationFailedError
@@ -36,6 +38,9 @@ def as_failure(error: Exception) -> Exception:
 
 def _is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return True
+    # Mapped pages, which the cache of decoding sequences takes.
+    if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     # The CPU allocator raises a plain RuntimeError; its text is the only sign.
     return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
