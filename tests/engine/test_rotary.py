@@ -52,3 +52,18 @@ def test_a_token_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> N
         for token in (0, 7, 199):
             part = slice(token, token + 1)
             assert torch.equal(Rotation(cos_TC[part], sin_TC[part])(x_THD[part]), whole_THD[part])
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_q_k_and_v_are_split_with_q_and_k_turned_and_one_slope(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    rotation = Rotation(*angles(9, 8, dtype))
+    qkv_THD, upstream = torch.randn(9, 8, 16).to(dtype).requires_grad_(), torch.randn(9, 8, 16).to(dtype)
+    together = rotation.split(qkv_THD, 4, 2)
+    one_by_one = rotation(qkv_THD[:, :4]), rotation(qkv_THD[:, 4:6]), qkv_THD[:, 6:]
+    slopes = [
+        torch.autograd.grad(parts, qkv_THD, torch.split(upstream, [4, 2, 2], 1))[0] for parts in (together, one_by_one)
+    ]
+    for part, expected in zip((*together, slopes[0]), (*one_by_one, slopes[1]), strict=True):
+        assert torch.equal(part, expected)

@@ -105,9 +105,7 @@ class Layer:
         if self._q_norm and self._k_norm:
             q, k, v = qkv_THD.split([self._heads, self._kv_heads, self._kv_heads], 1)
             return rotation(self._q_norm(q)), rotation(self._k_norm(k)), v
-        qk, v = qkv_THD.split([self._heads + self._kv_heads, self._kv_heads], 1)
-        q, k = rotation(qk).split([self._heads, self._kv_heads], 1)
-        return q, k, v
+        return rotation.split(qkv_THD, self._heads, self._kv_heads)
 
 
 def _groups(layer: Any, name: str) -> tuple[Group, ...]:

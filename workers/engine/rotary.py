@@ -31,6 +31,38 @@ class Rotation:
         y_THD: Tensor = _Rotate.apply(x_THD, self._formula)
         return y_THD
 
+    def split(self, qkv_THD: Tensor, heads: int, kv_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+        """q and k turned and v as it is, of all three side by side: one slope for them, put together once."""
+        if not torch.is_grad_enabled():
+            return _split(self._formula, qkv_THD, heads, kv_heads)
+        parts: tuple[Tensor, Tensor, Tensor] = _RotateAndSplit.apply(qkv_THD, self._formula, heads, kv_heads)
+        return parts
+
+
+class _RotateAndSplit(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any, qkv_THD: Tensor, formula: "_Native | _Plain", heads: int, kv_heads: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        ctx.formula, ctx.sizes = formula, (heads, kv_heads, kv_heads)
+        return _split(formula, qkv_THD, heads, kv_heads)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        length, _, size = grads[0].shape
+        slope_THD = grads[0].new_empty(length, sum(ctx.sizes), size)
+        q, k, v = slope_THD.split(ctx.sizes, 1)
+        ctx.formula.turned(grads[0], back=True, out=q)
+        ctx.formula.turned(grads[1], back=True, out=k)
+        v.copy_(grads[2])
+        return slope_THD, None, None, None
+
+
+def _split(formula: "_Native | _Plain", qkv_THD: Tensor, heads: int, kv_heads: int) -> tuple[Tensor, Tensor, Tensor]:
+    qk_THD, v_TKD = qkv_THD.split([heads + kv_heads, kv_heads], 1)
+    q_THD, k_TKD = formula.turned(qk_THD).split([heads, kv_heads], 1)
+    return q_THD, k_TKD, v_TKD
+
 
 class _Rotate(torch.autograd.Function):
     """The slope of a rotation is the rotation back."""
@@ -53,12 +85,11 @@ class _Native:
         assert cos_TC.stride() == sin_TC.stride()
         self.tables = cos_TC, sin_TC, cos_TC.stride(0)
 
-    def turned(self, x_THD: Tensor, back: bool = False) -> Tensor:
-        x_THD = by_token(x_THD)
-        y_THD = torch.empty_like(x_THD, memory_format=torch.contiguous_format)
-        length, heads, size = x_THD.shape
-        sign = -1.0 if back else 1.0
-        _TURN(y_THD.dtype, x_THD, x_THD.stride(0), *self.tables, y_THD, heads * size, length, heads, size // 2, sign)
+    def turned(self, x_THD: Tensor, back: bool = False, out: Tensor | None = None) -> Tensor:
+        x_THD, (length, heads, size) = by_token(x_THD), x_THD.shape
+        y_THD = torch.empty_like(x_THD, memory_format=torch.contiguous_format) if out is None else out
+        places = (x_THD, x_THD.stride(0), *self.tables, y_THD, y_THD.stride(0))
+        _TURN(y_THD.dtype, *places, length, heads, size // 2, -1.0 if back else 1.0)
         return y_THD
 
 
@@ -67,7 +98,8 @@ class _Plain:
         self._cos_T11C = cos_TC[:, None, None]
         self._sin_T12C = torch.stack([-sin_TC, sin_TC], 1)[:, None]
 
-    def turned(self, x_THD: Tensor, back: bool = False) -> Tensor:
-        halves_TH2C = x_THD.view(*x_THD.shape[:2], 2, -1)
+    def turned(self, x_THD: Tensor, back: bool = False, out: Tensor | None = None) -> Tensor:
+        halves_TH2C = x_THD.unflatten(2, (2, -1))
         y_TH2C = halves_TH2C * self._cos_T11C
-        return y_TH2C.addcmul_(halves_TH2C.flip(2), self._sin_T12C, value=-1 if back else 1).view(x_THD.shape)
+        y_THD = y_TH2C.addcmul_(halves_TH2C.flip(2), self._sin_T12C, value=-1 if back else 1).view(x_THD.shape)
+        return y_THD if out is None else out.copy_(y_THD)

@@ -69,6 +69,9 @@ inline float one(bf16 x) {
     return wide;
 }
 
+// Numbers that one step multiplies at once.
+template <typename T> constexpr long PER_WORD = 4 / sizeof(T);
+
 // A pair of bf16 numbers, times sixteen pairs, added. Without the instruction for it this is two steps, each rounded.
 inline void add_pairs(Lanes &sum, uint32_t x, Words pairs) {
 #ifdef __AVX512BF16__
@@ -77,6 +80,19 @@ inline void add_pairs(Lanes &sum, uint32_t x, Words pairs) {
     sum += one(bf16(x)) * (Lanes)(pairs << 16);
     sum += one(bf16(x >> 16)) * (Lanes)(pairs & 0xffff0000u);
 #endif
+}
+
+// A word of numbers, times sixteen words, added.
+template <typename T> inline void add_word(Lanes &sum, const void *x, Words words);
+template <> inline void add_word<float>(Lanes &sum, const void *x, Words words) {
+    float number;
+    std::memcpy(&number, x, sizeof number);
+    sum += number * (Lanes)words;
+}
+template <> inline void add_word<bf16>(Lanes &sum, const void *x, Words words) {
+    uint32_t pair;
+    std::memcpy(&pair, x, sizeof pair);
+    add_pairs(sum, pair, words);
 }
 
 inline float sum(Lanes x) {

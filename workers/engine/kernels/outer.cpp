@@ -1,5 +1,5 @@
 // sums[s, c] = factor * the sum over rows n of u[n, s] v[n, c]: the gradient of a low-rank matrix, in fp32 throughout.
-// The rows are summed in their order.
+// The rows are summed in their order, bf16 ones in pairs.
 #include <memory>
 
 #include "lanes.h"
@@ -8,25 +8,45 @@ namespace outers {
 
 constexpr long COLUMNS = 4 * WIDTH, MOST = 6;  // 24 sums in 32 registers, where the machine has those of 512 bits.
 
+// Sixteen columns of a row, or of it and the next, as words; there may be no next one.
+template <typename Count> Words words(const float *row, const float *, Count count) { return (Words)load(row, count); }
+template <typename Count> Words words(const bf16 *row, const bf16 *next, Count count) {
+    Words first = (Words)load(row, count) >> 16;
+    return next ? first | (Words)load(next, count) : first;
+}
+
+// As many u's of a row, or pairs of u's, as words.
+template <typename T> std::unique_ptr<uint32_t[]> packed(const T *u, long stride, long rows, long width) {
+    constexpr long step = PER_WORD<T>;
+    std::unique_ptr<uint32_t[]> words(new uint32_t[(rows + step - 1) / step * width]());
+    for (long n = 0; n < rows; n++)
+        for (long s = 0; s < width; s++)
+            std::memcpy((T *)&words[n / step * width + s] + n % step, u + n * stride + s, sizeof(T));
+    return words;
+}
+
 template <typename T> struct Outer {
-    const float *u;
+    const uint32_t *u;
     long width;
     const T *v;
     long v_stride, rows, columns;
     float factor, *sums;
 
-    // S of the u's with the columns that begin at `column`, of which `count` numbers are there for each of the lanes.
+    // S of the u's with the columns that begin at `column`, of which `counts` are there for each sixteen.
     template <long S, typename Count> void tile(long s, long column, const Count (&counts)[4]) const {
+        constexpr long step = PER_WORD<T>;
         Lanes sum[S][4] = {};
-        const T *from = v + column;
-        for (long n = 0; n < rows; n++, from += v_stride) {
-            Lanes x[4];
+        const uint32_t *own = u + s;
+        for (long n = 0; n < rows; n += step, own += width) {
+            const T *row = v + n * v_stride + column, *next = n + 1 < rows ? row + v_stride : nullptr;
+            Words x[4];
 #pragma GCC unroll 4
-            for (long i = 0; i < 4; i++) x[i] = load(from + i * WIDTH, counts[i]);
+            for (long i = 0; i < 4; i++)
+                x[i] = words(row + i * WIDTH, next ? next + i * WIDTH : nullptr, counts[i]);
 #pragma GCC unroll 6
             for (long k = 0; k < S; k++)
 #pragma GCC unroll 4
-                for (long i = 0; i < 4; i++) sum[k][i] += u[n * width + s + k] * x[i];
+                for (long i = 0; i < 4; i++) add_word<T>(sum[k][i], own + k, x[i]);
         }
         for (long k = 0; k < S; k++)
             for (long i = 0; i < 4; i++)
@@ -50,10 +70,8 @@ template <typename T> struct Outer {
 template <typename T>
 void outer(const T *u, long u_stride, const T *v, long v_stride, float *sums, long rows, long width, long columns,
            float factor) {
-    std::unique_ptr<float[]> wide(new float[rows * width]);
-    for (long n = 0; n < rows; n++)
-        for (long s = 0; s < width; s++) wide[n * width + s] = one(u[n * u_stride + s]);
-    Outer<T> product{wide.get(), width, v, v_stride, rows, columns, factor, sums};
+    auto own = packed(u, u_stride, rows, width);
+    Outer<T> product{own.get(), width, v, v_stride, rows, columns, factor, sums};
 #pragma omp parallel for schedule(static) if (rows * width * columns > WORTH_THREADS)
     for (long column = 0; column < columns; column += COLUMNS) product.run(column);
 }

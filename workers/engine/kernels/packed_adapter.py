@@ -14,22 +14,23 @@ from workers.engine.kernels.panels import PANEL, panels
 
 @dataclass(frozen=True)
 class PackedAdapter:
-    """`a` and `b` in panels, `width` columns between them; `bounds` [panels of b, 2] says which of those columns are
-    more than zeros in a panel of b."""
+    """`a` and `b` in panels, `columns` between them, filled up to `width`; `bounds` [panels of b, 2] says which of
+    them are more than zeros in a panel of b."""
 
     a: Tensor
     b: Tensor
     bounds: Tensor
     width: int
+    columns: int
 
     @property
-    def addresses(self) -> tuple[int, int, int, int]:
+    def addresses(self) -> tuple[int, int, int, int, int]:
         """The end of a route in product.cpp."""
-        return self.width, self.a.data_ptr(), self.b.data_ptr(), self.bounds.data_ptr()
+        return self.width, self.columns, self.a.data_ptr(), self.b.data_ptr(), self.bounds.data_ptr()
 
 
 class PackedAdapters:
-    """Of all groups; `addresses` [groups, 4]."""
+    """Of all groups; `addresses` [groups, 5]."""
 
     def __init__(self, groups: Sequence[PackedAdapter]) -> None:
         self._groups = groups
@@ -40,7 +41,7 @@ def packed_adapter(a_SI: Tensor, b_OS: Tensor, outputs: Sequence[int]) -> Packed
     """`b_OS` has on its diagonal a block for each layer, of so many outputs."""
     width = -(-len(a_SI) // PANEL) * PANEL
     bounds = _bounds(tuple(outputs), len(a_SI) // len(outputs))
-    return PackedAdapter(panels(a_SI), panels(pad(b_OS, (0, width - len(a_SI)))), bounds, width)
+    return PackedAdapter(panels(a_SI), panels(pad(b_OS, (0, width - len(a_SI)))), bounds, width, len(a_SI))
 
 
 @cache

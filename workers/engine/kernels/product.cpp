@@ -15,32 +15,16 @@ constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
 // Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
 constexpr long PART_INPUTS = 4096;
 
-// Rows start..stop - 1 are `adapter`'s; its A has `width` outputs, a multiple of PANEL, or 0 for the base model alone.
-// Of the h of panel p of B only bounds[2 p]..bounds[2 p + 1] - 1 are not multiplied by zeros.
+// Rows start..stop - 1 are an adapter's, whose A has `columns` outputs, filled up to `width`, a multiple of PANEL; or 0
+// for the base model alone. Of the h of panel p of B only bounds[2 p]..bounds[2 p + 1] - 1 are not multiplied by zeros.
 template <typename T> struct Route {
-    long start, stop, width;
+    long start, stop, width, columns;
     const T *a, *b;
     const long *bounds;
 };
 
-template <typename T> struct Step;  // Inputs that one instruction takes.
-template <> struct Step<float> {
-    static constexpr long inputs = 1;
-    static inline void add(Lanes &sum, const float *x, Lanes w) { sum += *x * w; }
-    static inline Lanes panel(const float *w) { return read<Lanes>(w); }
-};
-template <> struct Step<bf16> {
-    static constexpr long inputs = 2;
-    static inline void add(Lanes &sum, const bf16 *x, Words w) {
-        uint32_t pair;
-        std::memcpy(&pair, x, sizeof pair);
-        add_pairs(sum, pair, w);
-    }
-    static inline Words panel(const bf16 *w) { return read<Words>(w); }
-};
-
-// The sums of R rows and one panel.
-template <typename T, long R> struct Tile {
+// The sums of R rows and one panel, or its left half.
+template <typename T, long R, bool both = true> struct Tile {
     Lanes left[R], right[R];
 
     inline void begin(const float *bias) {
@@ -55,13 +39,13 @@ template <typename T, long R> struct Tile {
         for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + WIDTH, right[r]);
     }
     inline void add(const T *x, long x_stride, const T *panel, long inputs) {
-        constexpr long step = Step<T>::inputs;
+        constexpr long step = PER_WORD<T>;
         for (long i = 0; i < inputs; i += step, panel += step * PANEL) {
-            auto first = Step<T>::panel(panel), second = Step<T>::panel(panel + step * WIDTH);
+            Words first = read<Words>(panel), second = read<Words>(panel + step * WIDTH);
 #pragma GCC unroll 16
             for (long r = 0; r < R; r++) {
-                Step<T>::add(left[r], x + r * x_stride + i, first);
-                Step<T>::add(right[r], x + r * x_stride + i, second);
+                add_word<T>(left[r], x + r * x_stride + i, first);
+                if (both) add_word<T>(right[r], x + r * x_stride + i, second);
             }
         }
     }
@@ -88,15 +72,21 @@ template <typename T> struct Layer {
     float *sums;  // [rows, outputs filled up to PANEL] between the parts, where there are several.
     long from, to;  // The inputs of this part.
 
-    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row) const {
-        if (panel * PANEL >= route.width) return;
-        Tile<T, R> tile;
+    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row, float *) const {
+        long columns = route.columns - panel * PANEL;
+        if (columns > WIDTH)
+            low_rank<R, true>(route, panel, row);
+        else if (columns > 0)
+            low_rank<R, false>(route, panel, row);
+    }
+    template <long R, bool both> void low_rank(const Route<T> &route, long panel, long row) const {
+        Tile<T, R, both> tile;
         tile.begin(nullptr);
         tile.add(adapter_x + row * inputs, inputs, route.a + panel * PANEL * inputs, inputs);
-        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, PANEL);
+        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : WIDTH);
     }
-    template <long R> void tile(const Route<T> &route, long panel, long row) const {
-        Tile<T, R> tile;
+    // The part of the frozen weights, begun or gone on with; whether it is the last.
+    template <long R> bool frozen(Tile<T, R> &tile, long panel, long row) const {
         long stride = (outputs + PANEL - 1) / PANEL * PANEL;
         float *waiting = sums + row * stride + panel * PANEL;
         if (from)
@@ -104,59 +94,104 @@ template <typename T> struct Layer {
         else
             tile.begin(bias ? bias + panel * PANEL : nullptr);
         tile.add(x + row * inputs + from, inputs, w + panel * PANEL * inputs + from * PANEL, to - from);
-        if (to < inputs) return tile.wait(waiting, stride);
+        if (to < inputs) tile.wait(waiting, stride);
+        return to == inputs;
+    }
+    template <long R> void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
         if (route.width) {
-            long start = route.bounds[2 * panel], end = route.bounds[2 * panel + 1];
-            tile.add(h + row * h_stride + start, h_stride, route.b + panel * PANEL * route.width + start * PANEL, end - start);
+            long start = route.bounds[2 * panel], stop = route.bounds[2 * panel + 1];
+            const T *b = route.b + panel * PANEL * route.width;
+            tile.add(h + row * h_stride + start, h_stride, b + start * PANEL, stop - start);
         }
         long place = row * outputs + panel * PANEL;
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
     }
+    // Rows of one route.
+    template <long R> void tile(const Route<T> &route, long panel, long row, float *) const {
+        Tile<T, R> tile;
+        if (frozen(tile, panel, row)) finish(tile, route, panel, row);
+    }
+    // Rows of several routes: the frozen weights' sums of all of them, and then what each route adds to its own.
+    template <long R> void begin_mixed(const Route<T> &, long panel, long row, float *mixed) const {
+        Tile<T, R> tile;
+        if (frozen(tile, panel, row)) tile.wait(mixed, PANEL);
+    }
+    template <long R> void finish_mixed(const Route<T> &route, long panel, long row, float *mixed) const {
+        Tile<T, R> tile;
+        tile.go_on(mixed, PANEL);
+        finish(tile, route, panel, row);
+    }
 };
 
-template <typename T> using TileOf = void (Layer<T>::*)(const Route<T> &, long, long) const;
-#define EACH(T, NAME) {                                                                                             \
-    nullptr, &Layer<T>::template NAME<1>, &Layer<T>::template NAME<2>, &Layer<T>::template NAME<3>,                   \
-    &Layer<T>::template NAME<4>, &Layer<T>::template NAME<5>, &Layer<T>::template NAME<6>, &Layer<T>::template NAME<7>, \
-    &Layer<T>::template NAME<8>, &Layer<T>::template NAME<9>, &Layer<T>::template NAME<10>,                           \
-    &Layer<T>::template NAME<11>, &Layer<T>::template NAME<12>}
+template <typename T> using TileOf = void (Layer<T>::*)(const Route<T> &, long, long, float *) const;
+#define OF(T, NAME, R) &Layer<T>::template NAME<R>
+#define EACH(T, NAME)                                                                                                 \
+    {nullptr, OF(T, NAME, 1), OF(T, NAME, 2), OF(T, NAME, 3), OF(T, NAME, 4), OF(T, NAME, 5), OF(T, NAME, 6),         \
+     OF(T, NAME, 7), OF(T, NAME, 8), OF(T, NAME, 9), OF(T, NAME, 10), OF(T, NAME, 11), OF(T, NAME, 12)}
 
-// Rows start..stop - 1 by tiles of nearly the same height.
-template <typename T>
-void rows(const Layer<T> &layer, const TileOf<T> *tiles, const Route<T> &route, long panel, long start, long stop) {
-    if (start >= stop) return;
+// f(from, to) for tiles of nearly the same height.
+template <typename F> void tiles(long start, long stop, F f) {
     long count = (stop - start + MOST_ROWS - 1) / MOST_ROWS;
-    for (long i = 0; i < count; i++) {
-        long from = start + (stop - start) * i / count, to = start + (stop - start) * (i + 1) / count;
-        (layer.*tiles[to - from])(route, panel, from);
-    }
+    for (long i = 0; i < count; i++) f(start + (stop - start) * i / count, start + (stop - start) * (i + 1) / count);
 }
 
-// `tiles` for all routes, panels and rows.
-template <typename T>
-void each(const Layer<T> &layer, const TileOf<T> *tiles, long panels, const Route<T> *routes, long count, long length) {
+template <typename T> struct Product {
+    static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
+    static constexpr TileOf<T> begin_mixed[] = EACH(T, begin_mixed), finish_mixed[] = EACH(T, finish_mixed);
+    const Route<T> *routes;
+    long count;
+
+    // f(route, from, to) for the routes that rows start..stop - 1 are on.
+    template <typename F> void on_routes(long start, long stop, F f) const {
+        for (long r = 0; r < count; r++) {
+            long from = std::max(routes[r].start, start), to = std::min(routes[r].stop, stop);
+            if (from < to) f(routes[r], from, to);
+        }
+    }
+    void halfway(const Layer<T> &layer, long panel, long start, long stop) const {
+        on_routes(start, stop, [&](const Route<T> &route, long first, long last) {
+            tiles(first, last, [&](long from, long to) { (layer.*low_rank[to - from])(route, panel, from, nullptr); });
+        });
+    }
+    void sums(const Layer<T> &layer, long panel, long start, long stop) const {
+        tiles(start, stop, [&](long from, long to) {
+            float mixed[MOST_ROWS * PANEL];
+            const Route<T> *alone = nullptr;
+            on_routes(from, to, [&](const Route<T> &route, long first, long last) {
+                if (first == from && last == to) alone = &route;
+            });
+            if (alone) return (layer.*whole[to - from])(*alone, panel, from, nullptr);
+            (layer.*begin_mixed[to - from])(routes[0], panel, from, mixed);
+            if (layer.to == layer.inputs)
+                on_routes(from, to, [&](const Route<T> &route, long first, long last) {
+                    (layer.*finish_mixed[last - first])(route, panel, first, mixed + (first - from) * PANEL);
+                });
+        });
+    }
+};
+
+// f(panel, start, stop) for all panels and blocks of rows, by all threads.
+template <typename F> void each(long panels, long length, F f) {
     long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS;
 #pragma omp for collapse(2) schedule(static)
     for (long panel = 0; panel < panels; panel++)
         for (long block = 0; block < blocks; block++)
-            for (long r = 0; r < count; r++) {
-                long start = std::max(routes[r].start, block * BLOCK_ROWS);
-                rows(layer, tiles, routes[r], panel, start, std::min(routes[r].stop, (block + 1) * BLOCK_ROWS));
-            }
+            f(panel, block * BLOCK_ROWS, std::min(length, (block + 1) * BLOCK_ROWS));
 }
 
-template <typename T> void run(const Layer<T> &layer, const Route<T> *routes, long count, long length) {
-    static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
+template <typename T> void run(const Layer<T> &layer, const Product<T> &product, long length) {
     long panels = (layer.outputs + PANEL - 1) / PANEL;
     std::unique_ptr<float[]> sums(layer.inputs > PART_INPUTS ? new float[length * panels * PANEL] : nullptr);
 #pragma omp parallel
     {
         Layer<T> part = layer;
         part.sums = sums.get();
-        if (layer.h_stride) each(part, low_rank, layer.h_stride / PANEL, routes, count, length);
+        if (layer.h_stride)
+            each(layer.h_stride / PANEL, length,
+                 [&](long panel, long start, long stop) { product.halfway(part, panel, start, stop); });
         for (part.from = 0; part.from < layer.inputs; part.from = part.to) {
             part.to = std::min(part.from + PART_INPUTS, layer.inputs);
-            each(part, whole, panels, routes, count, length);
+            each(panels, length, [&](long panel, long start, long stop) { product.sums(part, panel, start, stop); });
         }
     }
 }
@@ -168,7 +203,8 @@ using namespace products;
 #define EXPORT(T, NAME)                                                                                              \
     extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
                          long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
-        run<T>({x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0}, routes, count, length);            \
+        Layer<T> layer{x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0};                  \
+        run<T>(layer, {routes, count}, length);                                                                       \
     }
 EXPORT(float, product_float32)
 EXPORT(bf16, product_bfloat16)

@@ -14,22 +14,6 @@ constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers.
 constexpr long MOST_ROWS = 3;
 #endif
 
-template <typename T> constexpr long PER_WORD = 4 / sizeof(T);
-
-template <typename T> struct Dot;
-template <> struct Dot<float> {
-    static inline void add(Lanes &sum, const uint32_t *x, Words panel) {
-        float number;
-        std::memcpy(&number, x, sizeof number);
-        sum += number * (Lanes)panel;
-    }
-};
-template <> struct Dot<bf16> {
-    static inline void add(Lanes &sum, const uint32_t *x, Words panel) {
-        add_pairs(sum, *x, panel);
-    }
-};
-
 // The panel of `count` rows, 16 at most, of `words` words each; missing rows are zeros.
 template <typename RowAt> void pack(RowAt row, long count, long words, uint32_t *panel) {
     const char *rows[WIDTH];
@@ -78,7 +62,7 @@ inline void dots(const uint32_t *few, const uint32_t *panel, long words, float s
 #pragma GCC unroll 12
         for (long r = 0; r < R; r++)
 #pragma GCC unroll 2
-            for (long p = 0; p < P; p++) Dot<T>::add(sums[r][p], few + r, column[p]);
+            for (long p = 0; p < P; p++) add_word<T>(sums[r][p], few + r, column[p]);
     }
     for (long p = 0; p < P; p++)
         for (long r = 0; r < R; r++) store(to + (p * R + r) * WIDTH, sums[r][p] * scale);
