@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter_layout import Matrices
-from workers.engine.kernels.packed_adapter import PackedAdapters, packed_adapter
+from workers.engine.kernels.packed_adapter import PackedAdapters
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,12 @@ class LoraOperands:
         """As `of`, for our kernel: for the product, or for the `slopes` of its input."""
         operands = self.of(dtype)
         if slopes not in self._packed:
-            parts = [
-                packed_adapter(operand.b_OS.T, operand.a_SI.T, [operand.a_SI.shape[1]])
+            self._packed[slopes] = PackedAdapters(
+                (operand.b_OS.T, operand.a_SI.T, [operand.a_SI.shape[1]])
                 if slopes
-                else packed_adapter(operand.a_SI, operand.b_OS, [len(b) for b in matrices.Bs])
+                else (operand.a_SI, operand.b_OS, [len(b) for b in matrices.Bs])
                 for operand, matrices in zip(operands, self._matrices, strict=True)
-            ]
-            self._packed[slopes] = PackedAdapters(parts)
+            )
         return self._packed[slopes]
 
     def _operand(self, matrices: Matrices, dtype: torch.dtype) -> Operand:

@@ -6,7 +6,7 @@
 
 namespace layers {
 
-constexpr long ROUTE_FIELDS = 7, WIDTH_FIELD = 2, GROUPS = 4;
+constexpr long ROUTE_FIELDS = 8, WIDTH_FIELD = 2, GROUPS = 4;
 
 template <typename T> struct Linear {
     const T *panels;

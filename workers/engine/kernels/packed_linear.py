@@ -8,8 +8,8 @@ from workers.engine.kernels.huge_pages import HugePages
 from workers.engine.kernels.kernel import Kernel, have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
-# Of a route in product.cpp: from row, to row, columns of A filled up, and as they are; A, B and the bounds of B.
-FIELDS = 7
+# Of a route in product.cpp.
+FIELDS = 8
 
 _weights = HugePages()
 

@@ -16,32 +16,36 @@ constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
 constexpr long PART_INPUTS = 4096;
 
 // Rows start..stop - 1 are an adapter's, whose A has `columns` outputs, filled up to `width`, a multiple of PANEL; or 0
-// for the base model alone. Of the h of panel p of B only bounds[2 p]..bounds[2 p + 1] - 1 are not multiplied by zeros.
+// for the base model alone. The last panel of A may be half as wide. Panel p of B has `b_inputs` inputs, which are h from
+// firsts[p] on: of several layers below each other each reads its own.
 template <typename T> struct Route {
-    long start, stop, width, columns;
+    long start, stop, width, columns, b_inputs;
     const T *a, *b;
-    const long *bounds;
+    const long *firsts;
 };
+
+// The sums stay in registers only where all that works on them is one function.
+#define ALWAYS __attribute__((always_inline)) inline
 
 // The sums of R rows and one panel, or its left half.
 template <typename T, long R, bool both = true> struct Tile {
     Lanes left[R], right[R];
 
-    inline void begin(const float *bias) {
+    ALWAYS void begin(const float *bias) {
         Lanes first = bias ? load(bias) : Lanes{}, second = bias ? load(bias + WIDTH) : Lanes{};
 #pragma GCC unroll 16
         for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
     }
-    inline void go_on(const float *sums, long stride) {
+    ALWAYS void go_on(const float *sums, long stride) {
         for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + WIDTH);
     }
-    inline void wait(float *sums, long stride) const {
+    ALWAYS void wait(float *sums, long stride) const {
         for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + WIDTH, right[r]);
     }
-    inline void add(const T *x, long x_stride, const T *panel, long inputs) {
-        constexpr long step = PER_WORD<T>;
-        for (long i = 0; i < inputs; i += step, panel += step * PANEL) {
-            Words first = read<Words>(panel), second = read<Words>(panel + step * WIDTH);
+    ALWAYS void add(const T *x, long x_stride, const T *panel, long inputs) {
+        constexpr long step = PER_WORD<T>, width = both ? PANEL : WIDTH;
+        for (long i = 0; i < inputs; i += step, panel += step * width) {
+            Words first = read<Words>(panel), second = both ? read<Words>(panel + step * WIDTH) : Words{};
 #pragma GCC unroll 16
             for (long r = 0; r < R; r++) {
                 add_word<T>(left[r], x + r * x_stride + i, first);
@@ -49,7 +53,7 @@ template <typename T, long R, bool both = true> struct Tile {
             }
         }
     }
-    inline void end(const T *plus, T *y, long stride, long columns) {
+    ALWAYS void end(const T *plus, T *y, long stride, long columns) {
         for (long r = 0; r < R; r++, y += stride, plus += plus ? stride : 0) {
             if (columns >= PANEL) {
                 store(y, plus ? left[r] + load(plus) : left[r]);
@@ -86,7 +90,7 @@ template <typename T> struct Layer {
         tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : WIDTH);
     }
     // The part of the frozen weights, begun or gone on with; whether it is the last.
-    template <long R> bool frozen(Tile<T, R> &tile, long panel, long row) const {
+    template <long R> ALWAYS bool frozen(Tile<T, R> &tile, long panel, long row) const {
         long stride = (outputs + PANEL - 1) / PANEL * PANEL;
         float *waiting = sums + row * stride + panel * PANEL;
         if (from)
@@ -97,11 +101,10 @@ template <typename T> struct Layer {
         if (to < inputs) tile.wait(waiting, stride);
         return to == inputs;
     }
-    template <long R> void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
+    template <long R> ALWAYS void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
         if (route.width) {
-            long start = route.bounds[2 * panel], stop = route.bounds[2 * panel + 1];
-            const T *b = route.b + panel * PANEL * route.width;
-            tile.add(h + row * h_stride + start, h_stride, b + start * PANEL, stop - start);
+            const T *b = route.b + panel * PANEL * route.b_inputs;
+            tile.add(h + row * h_stride + route.firsts[panel], h_stride, b, route.b_inputs);
         }
         long place = row * outputs + panel * PANEL;
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
@@ -131,7 +134,7 @@ template <typename T> using TileOf = void (Layer<T>::*)(const Route<T> &, long, 
 
 // f(from, to) for tiles of nearly the same height.
 template <typename F> void tiles(long start, long stop, F f) {
-    long count = (stop - start + MOST_ROWS - 1) / MOST_ROWS;
+    long count = std::max(0L, stop - start + MOST_ROWS - 1) / MOST_ROWS;
     for (long i = 0; i < count; i++) f(start + (stop - start) * i / count, start + (stop - start) * (i + 1) / count);
 }
 
@@ -148,10 +151,9 @@ template <typename T> struct Product {
             if (from < to) f(routes[r], from, to);
         }
     }
-    void halfway(const Layer<T> &layer, long panel, long start, long stop) const {
-        on_routes(start, stop, [&](const Route<T> &route, long first, long last) {
-            tiles(first, last, [&](long from, long to) { (layer.*low_rank[to - from])(route, panel, from, nullptr); });
-        });
+    void halfway(const Layer<T> &layer, const Route<T> &route, long panel, long start, long stop) const {
+        long first = std::max(route.start, start), last = std::min(route.stop, stop);
+        tiles(first, last, [&](long from, long to) { (layer.*low_rank[to - from])(route, panel, from, nullptr); });
     }
     void sums(const Layer<T> &layer, long panel, long start, long stop) const {
         tiles(start, stop, [&](long from, long to) {
@@ -170,13 +172,14 @@ template <typename T> struct Product {
     }
 };
 
-// f(panel, start, stop) for all panels and blocks of rows, by all threads.
-template <typename F> void each(long panels, long length, F f) {
+// f(panel, index, start, stop) for all panels, indices and blocks of rows, by all threads.
+template <typename F> void each(long panels, long indices, long length, F f) {
     long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS;
-#pragma omp for collapse(2) schedule(static)
+#pragma omp for collapse(3) schedule(static)
     for (long panel = 0; panel < panels; panel++)
-        for (long block = 0; block < blocks; block++)
-            f(panel, block * BLOCK_ROWS, std::min(length, (block + 1) * BLOCK_ROWS));
+        for (long index = 0; index < indices; index++)
+            for (long block = 0; block < blocks; block++)
+                f(panel, index, block * BLOCK_ROWS, std::min(length, (block + 1) * BLOCK_ROWS));
 }
 
 template <typename T> void run(const Layer<T> &layer, const Product<T> &product, long length) {
@@ -187,11 +190,14 @@ template <typename T> void run(const Layer<T> &layer, const Product<T> &product,
         Layer<T> part = layer;
         part.sums = sums.get();
         if (layer.h_stride)
-            each(layer.h_stride / PANEL, length,
-                 [&](long panel, long start, long stop) { product.halfway(part, panel, start, stop); });
+            each(layer.h_stride / PANEL, product.count, length, [&](long panel, long route, long start, long stop) {
+                product.halfway(part, product.routes[route], panel, start, stop);
+            });
         for (part.from = 0; part.from < layer.inputs; part.from = part.to) {
             part.to = std::min(part.from + PART_INPUTS, layer.inputs);
-            each(panels, length, [&](long panel, long start, long stop) { product.sums(part, panel, start, stop); });
+            each(panels, 1, length, [&](long panel, long, long start, long stop) {
+                product.sums(part, panel, start, stop);
+            });
         }
     }
 }
