@@ -21,13 +21,6 @@ LONGEST = {"torch": 192, "native": 300}
 FAMILIES = [[(0, [1])], [(20, [5, 1, 40]), (0, [9]), (1, [2, 3]), (37, [1])], [(100, [130, 3])]]
 
 
-@pytest.fixture(params=["native", "torch"])
-def mode(request: pytest.FixtureRequest) -> Iterator[str]:
-    choose(request.param)
-    yield request.param
-    choose("auto")
-
-
 @pytest.fixture
 def native() -> Iterator[None]:
     choose("native")
@@ -72,7 +65,7 @@ def plain(
     return torch.stack(seen)
 
 
-@pytest.mark.usefixtures("mode")
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("window", [None, 25])
 @pytest.mark.parametrize("heads", [(6, 2, 48), (4, 4, 8)])
@@ -100,9 +93,9 @@ def test_values_and_slopes_are_those_of_the_definition_in_float64(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("heads", HEADS)
 def test_a_decoded_token_attends_as_in_a_pass_over_all_of_any_length(
-    mode: str, heads: tuple[int, int, int], dtype: torch.dtype
+    kernels: str, heads: tuple[int, int, int], dtype: torch.dtype
 ) -> None:
-    longest = LONGEST[mode]
+    longest = LONGEST[kernels]
     q, k, v = random_heads(longest, *heads, dtype)
     layer = AttentionLayer(0, heads[2] ** -0.5)
     lengths = [2, 17, 33, 64, 65, 100, 128, 150, longest, 1]
@@ -137,7 +130,7 @@ def test_a_prompt_in_parts_attends_as_in_one_and_as_in_training(window: int | No
     assert torch.equal(family, whole)
 
 
-@pytest.mark.usefixtures("mode")
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) -> None:
     q, k, v = random_heads(64, 9, 3, 64, dtype)
@@ -149,7 +142,7 @@ def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) 
     assert torch.equal(seen, seen[:1].expand(rows, -1, -1))
 
 
-@pytest.mark.usefixtures("mode")
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_slopes_of_a_family_are_the_same_alone_and_beside_others(dtype: torch.dtype) -> None:
     family, others = [(70, [60, 3, 17])], [(0, [90]), (5, [2, 2])]

@@ -88,6 +88,7 @@ def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(monke
     expected = torch.log_softmax(plain @ head_VD.double().T, 1)[torch.arange(7), targets]
     (slope,) = torch.autograd.grad(expected, plain, upstream.double())
     monkeypatch.setattr(logprob_head, "CHUNK_ELEMENTS", 3 * 11)
+    monkeypatch.setattr(logprob_head, "PACKED_CHUNK_ELEMENTS", 3 * 11)
     ours = hidden_ND.clone().requires_grad_()
     logprobs, _ = target_logprobs(ours, FrozenLinear(head_VD), targets)
     (gradient,) = torch.autograd.grad(logprobs, ours, upstream)
