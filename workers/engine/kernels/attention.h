@@ -103,8 +103,6 @@ struct Work {
     long part(long item) const { return item - starts[sequence(item)]; }
 };
 
-template <typename T> std::unique_ptr<T[]> room(long count) { return std::unique_ptr<T[]>(new T[count]); }
-
 inline Integers counted() {
     Integers places{};
     for (long i = 0; i < WIDTH; i++) places[i] = int32_t(i);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #ifdef __AVX512F__
 #include <immintrin.h>
 #endif
@@ -19,6 +20,9 @@ typedef float Lanes __attribute__((vector_size(64)));
 typedef uint32_t Words __attribute__((vector_size(64)));
 typedef int32_t Integers __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
+
+// Memory of which nothing is known yet.
+template <typename T> std::unique_ptr<T[]> room(long count) { return std::unique_ptr<T[]>(new T[count]); }
 
 // Unaligned memory as vectors.
 template <typename V, typename T> inline V read(const T *from) {

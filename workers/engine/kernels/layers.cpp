@@ -1,7 +1,5 @@
 // The layers of a Llama over tokens whose sequences a cache holds, in one call: for a few tokens calling each operation
 // from Python takes as long as the operations. What they are is said by `Layer` in llama.py.
-#include <memory>
-
 #include "kernels.h"
 
 namespace layers {
@@ -37,8 +35,6 @@ template <typename T> struct Pass {
     long sequence_count, capacity;
     float eps, scale;
 };
-
-template <typename T> std::unique_ptr<T[]> room(long size) { return std::unique_ptr<T[]>(new T[size]); }
 
 template <typename T> struct Decoder {
     using K = Kernels<T>;

@@ -2,8 +2,6 @@
 //
 // W, A and B lie in panels: 32 outputs side by side, input after input (bf16: pair of inputs after pair), so that a
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
-#include <memory>
-
 #include "lanes.h"
 
 // Named, since templates of several files share one library.
@@ -184,7 +182,7 @@ template <typename F> void each(long panels, long indices, long length, F f) {
 
 template <typename T> void run(const Layer<T> &layer, const Product<T> &product, long length) {
     long panels = (layer.outputs + PANEL - 1) / PANEL;
-    std::unique_ptr<float[]> sums(layer.inputs > PART_INPUTS ? new float[length * panels * PANEL] : nullptr);
+    auto sums = room<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
 #pragma omp parallel
     {
         Layer<T> part = layer;
