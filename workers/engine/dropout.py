@@ -1,32 +1,52 @@
-"""Dropout masks that depend on the call, the sample and the layer, and on nothing else."""
+"""Dropout whose masks depend on the call, the sample and the layer, and on nothing else."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
+from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.philox import philox
 from workers.engine.random_keys import random_key
 
+# Columns that have a counter each, for four numbers.
+LANES = 16
+# Rows whose masks are made at once where there is no kernel.
+MOST_ROWS = 64
 
-@dataclass(frozen=True)
+_DROPOUT = Kernel("dropout", "ppppnnnnnx")
+
+
 class Dropout:
     """Inverted dropout on what LoRA layers read; layers that read the same share a mask.
 
-    The rows are those of samples `samples` of the call one after the other, of lengths `lengths`. Each (seed, sample,
-    group of layers) has a stream of its own, so the way a call is cut changes no mask.
+    The rows are those of samples `samples` of the call one after the other, of lengths `lengths`. A number is kept or
+    not by (seed, sample, position in it, group of layers, column), so the way a call is cut changes no mask, nor does
+    the device.
     """
 
-    probability: float
-    seed: int
-    samples: list[int]
-    lengths: list[int]
+    def __init__(self, probability: float, seed: int, samples: Sequence[int], lengths: Sequence[int]) -> None:
+        self._key = random_key(seed, bits=64)
+        self._least, self._factor = min(round(probability * 2**32), 2**32 - 1), 1.0 / (1.0 - probability)
+        self._samples_N = torch.tensor(samples).repeat_interleave(torch.tensor(lengths))
+        self._positions_N = torch.cat([torch.arange(length) for length in lengths])
 
-    def mask(self, group: int, like_NI: Tensor) -> Tensor:
-        """[N, inputs]: 0 where dropped, else 1 / (1 - probability)."""
-        keep = 1.0 - self.probability
-        mask_NI = torch.empty_like(like_NI)
-        generator = torch.Generator(like_NI.device)
-        for sample, part_LI in zip(self.samples, mask_NI.split(self.lengths), strict=True):
-            generator.manual_seed(random_key(self.seed, sample, group, bits=63))
-            part_LI.bernoulli_(keep, generator=generator)
-        return mask_NI.div_(keep)
+    def of(self, x_NI: Tensor, group: int) -> Tensor:
+        """x times the group's mask, rounded once."""
+        if not have_kernels(x_NI.device, x_NI.dtype):
+            return torch.cat([self._plain(part, group, i * MOST_ROWS) for i, part in enumerate(x_NI.split(MOST_ROWS))])
+        x_NI = x_NI.contiguous()
+        y_NI = torch.empty_like(x_NI)
+        tensors, sizes = (x_NI, y_NI, self._samples_N, self._positions_N), x_NI.shape
+        _DROPOUT(x_NI.dtype, *tensors, *sizes, group, self._key, self._least, self._factor)
+        return y_NI
+
+    def _plain(self, x_NI: Tensor, group: int, start: int) -> Tensor:
+        rows = slice(start, start + len(x_NI))
+        samples_N1, positions_N1 = (part[rows, None].to(x_NI.device) for part in (self._samples_N, self._positions_N))
+        columns_C = torch.arange(-(-x_NI.shape[1] // (4 * LANES)) * LANES, device=x_NI.device)
+        numbers = torch.stack(
+            philox((columns_C, positions_N1, samples_N1, torch.full_like(samples_N1, group)), self._key)
+        )
+        numbers_NI = numbers.unflatten(2, (-1, LANES)).permute(1, 2, 0, 3).flatten(1)[:, : x_NI.shape[1]]
+        return (x_NI.float() * ((numbers_NI >= self._least) * self._factor)).to(x_NI.dtype)

@@ -57,25 +57,18 @@ class AdaptedLinear:
         self, grad_TO: Tensor, forward_pass: ForwardPass, of_input: bool
     ) -> tuple[Tensor | None, Sequence[Tensor]]:
         """By x, where asked for; and by A x, of each route's rows."""
-        routes, dtype = forward_pass.routes, grad_TO.dtype
-        operands = [self.operand(route, dtype) for route in routes]
-        if of_input and self.base.packed:
-            table = forward_pass.packed_routes(dtype, slopes=True).table(self.group)
-            grad_TI, grad_TS = self.base.packed.transposed().adapted(grad_TO, grad_TO, None, table)
-            grads = _of_routes(grad_TS, routes, operands)
-            for place, (route, operand) in enumerate(zip(routes, operands, strict=True)):
-                if route.dropout:
-                    grads[place] = product(route.of(grad_TO), operand.b_OS.T)
-                    route.of(grad_TI).add_(self._dropped_slope(grads[place], route, operand))
-            return grad_TI, grads
+        if self.base.packed and of_input:
+            return self._packed_slopes(grad_TO, forward_pass)
+        routes = forward_pass.routes
+        operands = [self.operand(route, grad_TO.dtype) for route in routes]
         grads = [product(route.of(grad_TO), operand.b_OS.T) for route, operand in zip(routes, operands, strict=True)]
         if not of_input:
             return None, grads
-        parts = [self._dropped_slope(*each) for each in zip(grads, routes, operands, strict=True)]
+        parts = [
+            route.dropped(product(grad_NS, operand.a_SI.T), self.group)
+            for grad_NS, route, operand in zip(grads, routes, operands, strict=True)
+        ]
         return self.base.transposed().product(grad_TO, _laid_out(parts, routes, len(grad_TO))), grads
-
-    def _dropped_slope(self, grad_NS: Tensor, route: Route, operand: Operand) -> Tensor:
-        return route.dropped(product(grad_NS, operand.a_SI.T), self.group)
 
     def _packed_product(
         self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None
@@ -88,7 +81,22 @@ class AdaptedLinear:
             for route in routes:
                 route.of(adapter_x_TI).copy_(route.dropped(route.of(x_TI), self.group))
         y_TO, h_TS = self.base.packed.adapted(x_TI, adapter_x_TI, plus_TO, table)
-        return y_TO, _of_routes(h_TS, routes, [self.operand(route, x_TI.dtype) for route in routes])
+        return y_TO, self._of_routes(h_TS, routes)
+
+    def _packed_slopes(self, grad_TO: Tensor, forward_pass: ForwardPass) -> tuple[Tensor, Sequence[Tensor]]:
+        assert self.base.packed
+        routes, table = forward_pass.routes, forward_pass.packed_routes(grad_TO.dtype, slopes=True).table(self.group)
+        grad_TI, grad_TS = self.base.packed.transposed().adapted(grad_TO, grad_TO, None, table)
+        for route in routes:
+            if route.dropout:
+                last = route.adapter.operands.packed(grad_TO.dtype, slopes=True).groups[self.group].b.linear()
+                part_NI = last.product(route.of(grad_TS)[:, : last.inputs])
+                route.of(grad_TI).add_(route.dropped(part_NI, self.group))
+        return grad_TI, self._of_routes(grad_TS, routes)
+
+    def _of_routes(self, h_TS: Tensor, routes: Sequence[Route]) -> list[Tensor]:
+        """Each route's rows, of as many columns as its A has."""
+        return [route.of(h_TS)[:, : len(route.adapter.matrices[self.group].A)] for route in routes]
 
 
 class _AdaptedProduct(torch.autograd.Function):
@@ -117,11 +125,6 @@ class _AdaptedProduct(torch.autograd.Function):
             leaf_grads.append(outer(grad_NS, x_NI, route.adapter.scale))
             leaf_grads += _b_gradients(h_NS, grad_NO, route.adapter.matrices[layer.group])
         return grad_TI, grads[0] if ctx.needs_input_grad[1] else None, None, None, *leaf_grads
-
-
-def _of_routes(h_TS: Tensor, routes: Sequence[Route], operands: Sequence[Operand]) -> list[Tensor]:
-    """Each route's rows, of as many columns as its A has."""
-    return [route.of(h_TS)[:, : len(operand.a_SI)] for route, operand in zip(routes, operands, strict=True)]
 
 
 def _laid_out(parts: Sequence[Tensor], routes: Sequence[Route], length: int) -> Tensor | None:

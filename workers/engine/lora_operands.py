@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter_layout import Matrices
-from workers.engine.kernels.packed_adapter import PackedAdapters
+from workers.engine.kernels.packed_adapter import PackedAdapter
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class LoraOperands:
     def __init__(self, weights: Tensor, matrices: Sequence[Matrices], scale: float) -> None:
         self._weights, self._matrices, self._scale = weights, matrices, scale
         self._made: list[Operand] = []
-        self._packed: dict[bool, PackedAdapters] = {}
         self._made_of: tuple[int, torch.dtype] | None = None
+        self._packed: dict[tuple[torch.dtype, bool], PackedAdapter] = {}
 
     @property
     def version(self) -> int:
@@ -44,20 +44,15 @@ class LoraOperands:
         wanted = (self.version, dtype)
         if self._made_of != wanted:
             self._made = [self._operand(matrices, dtype) for matrices in self._matrices]
-            self._packed, self._made_of = {}, wanted
+            self._made_of = wanted
         return self._made
 
-    def packed(self, dtype: torch.dtype, slopes: bool) -> PackedAdapters:
+    def packed(self, dtype: torch.dtype, slopes: bool) -> PackedAdapter:
         """As `of`, for our kernel: for the product, or for the `slopes` of its input."""
-        operands = self.of(dtype)
-        if slopes not in self._packed:
-            self._packed[slopes] = PackedAdapters(
-                (operand.b_OS.T, operand.a_SI.T, [operand.a_SI.shape[1]])
-                if slopes
-                else (operand.a_SI, operand.b_OS, [len(b) for b in matrices.Bs])
-                for operand, matrices in zip(operands, self._matrices, strict=True)
-            )
-        return self._packed[slopes]
+        if (dtype, slopes) not in self._packed:
+            self._packed[dtype, slopes] = PackedAdapter(self._matrices, self._scale, dtype, slopes)
+        self._packed[dtype, slopes].follow(self.version)
+        return self._packed[dtype, slopes]
 
     def _operand(self, matrices: Matrices, dtype: torch.dtype) -> Operand:
         a_SI = matrices.A.detach() * self._scale

@@ -25,7 +25,7 @@ class Route:
 
     def dropped(self, x_NI: Tensor, group: int) -> Tensor:
         """What a group of layers reads of its rows, or a gradient of that, dropped out where asked."""
-        return x_NI if self.dropout is None else x_NI * self.dropout.mask(group, x_NI)
+        return x_NI if self.dropout is None else self.dropout.of(x_NI, group)
 
 
 def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:

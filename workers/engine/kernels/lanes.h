@@ -73,6 +73,13 @@ inline float one(bf16 x) {
     return wide;
 }
 
+inline void put(float *to, float x) { *to = x; }
+inline void put(bf16 *to, float x) {
+    uint32_t bits;
+    std::memcpy(&bits, &x, 4);
+    *to = x != x ? 0x7fc0 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+}
+
 // Numbers that one step multiplies at once.
 template <typename T> constexpr long PER_WORD = 4 / sizeof(T);
 

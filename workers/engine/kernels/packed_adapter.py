@@ -1,64 +1,110 @@
 """An adapter's matrices as the product's kernel reads them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import accumulate
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
+from workers.engine.adapter_layout import Matrices
 from workers.engine.kernels.huge_pages import HugePages
-from workers.engine.kernels.panels import PANEL, inputs_per_step, panels
+from workers.engine.kernels.kernel import Kernel
+from workers.engine.kernels.packed_linear import PackedLinear
+from workers.engine.kernels.panels import PANEL, inputs_per_step
 
 HALF = PANEL // 2
 
+_pack_adapter = Kernel("pack_adapter", "pnx")
 
-@dataclass(frozen=True)
-class PackedAdapter:
-    """Of a group: `a` and `b` in panels, `columns` between them; the panels of `b` have `b_inputs` of these each, from
-    `firsts` [panels] on."""
+Block = tuple[int, ...]
+"""As in adapter.cpp: a matrix of the adapter's, and where it goes."""
 
-    a: Tensor
-    b: Tensor
-    firsts: Tensor
-    columns: int
-    b_inputs: int
+
+class Target:
+    """A matrix [rows, inputs] in panels, zeros but for the blocks that are copied there. Where `narrow`, what is left
+    after whole panels takes half a one if it fits."""
+
+    def __init__(self, rows: int, inputs: int, dtype: torch.dtype, memory: HugePages, *, narrow: bool = False) -> None:
+        step, rest = inputs_per_step(dtype), rows % PANEL
+        self.rows, self.inputs, self._step = rows, _filled(inputs, step), step
+        self._whole = rows - rest if narrow and rest <= HALF else _filled(rows, PANEL)
+        self._memory = memory.zeros([max(self._whole, _filled(rows, HALF)), self.inputs], dtype)
 
     @property
-    def addresses(self) -> tuple[int, ...]:
+    def address(self) -> int:
+        return self._memory.data_ptr()
+
+    def block(self, matrix: Tensor, row: int = 0, column: int = 0, *, is_scaled: bool = False) -> Block:
+        place = (self.address, row, column, self.inputs, self._whole, int(is_scaled))
+        return (matrix.data_ptr(), *matrix.stride(), *matrix.shape, *place)
+
+    def linear(self) -> PackedLinear:
+        return PackedLinear(self._memory.view(-1, self.inputs // self._step, PANEL, self._step), self.rows)
+
+
+@dataclass(frozen=True)
+class PackedGroup:
+    """Two matrices one after the other, `columns` between them. The panels of `b` have `b.inputs` of these each, from
+    `firsts` [panels] on: where several layers lie below each other, each reads its own."""
+
+    a: Target
+    b: Target
+    firsts: Tensor
+    columns: int
+    blocks: Sequence[Block]
+
+    @classmethod
+    def forward(cls, group: Matrices, dtype: torch.dtype, memory: HugePages) -> "PackedGroup":
+        """A and then the Bs, for a product."""
+        (columns, inputs), outputs = group.A.shape, [len(b) for b in group.Bs]
+        rank, rows = columns // len(outputs), list(accumulate(outputs, initial=0))
+        is_apart = rank % inputs_per_step(dtype) == 0 and all(size % PANEL == 0 for size in outputs)
+        a = Target(columns, inputs, dtype, memory, narrow=True)
+        # Blocks that end inside a panel or a step: all of B, a block for each layer on its diagonal, zeros and all.
+        b = Target(rows[-1], rank if is_apart else columns, dtype, memory)
+        firsts = _firsts(tuple(outputs), rank) if is_apart else _firsts((rows[-1],), 0)
+        blocks = [b.block(part, rows[i], 0 if is_apart else i * rank) for i, part in enumerate(group.Bs)]
+        return cls(a, b, firsts, columns, [a.block(group.A, is_scaled=True), *blocks])
+
+    @classmethod
+    def backward(cls, group: Matrices, dtype: torch.dtype, memory: HugePages) -> "PackedGroup":
+        """The Bs turned and then A turned, for the slopes of a product's input."""
+        (columns, inputs), outputs = group.A.shape, [len(b) for b in group.Bs]
+        rank, rows = columns // len(outputs), list(accumulate(outputs, initial=0))
+        a = Target(columns, rows[-1], dtype, memory, narrow=True)
+        b = Target(inputs, columns, dtype, memory)
+        blocks = [a.block(part.T, i * rank, rows[i]) for i, part in enumerate(group.Bs)]
+        return cls(a, b, _firsts((inputs,), 0), columns, [*blocks, b.block(group.A.T, is_scaled=True)])
+
+    @property
+    def address(self) -> tuple[int, ...]:
         """The end of a route in product.cpp."""
-        width = -(-self.columns // PANEL) * PANEL
-        return width, self.columns, self.b_inputs, self.a.data_ptr(), self.b.data_ptr(), self.firsts.data_ptr()
+        memory = (self.a.address, self.b.address, self.firsts.data_ptr())
+        return (_filled(self.columns, PANEL), self.columns, self.b.inputs, *memory)
 
 
-class PackedAdapters:
-    """Of all groups; `addresses` [groups, 6]."""
+class PackedAdapter:
+    """Of all groups; `addresses` [groups, 6]. Without weights before it follows any."""
 
-    def __init__(self, groups: Iterable[tuple[Tensor, Tensor, Sequence[int]]]) -> None:
-        """Of each group `a_SI`, `b_OS` with a block for each layer on its diagonal, and the layers' outputs."""
-        memory = HugePages()
-        self._groups = [_packed(memory, *group) for group in groups]
-        self.addresses = np.array([group.addresses for group in self._groups])
+    def __init__(self, matrices: Sequence[Matrices], scale: float, dtype: torch.dtype, slopes: bool) -> None:
+        memory, make = HugePages(), PackedGroup.backward if slopes else PackedGroup.forward
+        self._dtype, self._scale, self._version = dtype, scale, -1
+        self.groups = [make(group, dtype, memory) for group in matrices]
+        self.addresses = np.array([group.address for group in self.groups])
+        self._blocks = np.array([block for group in self.groups for block in group.blocks], np.int64)
 
-
-def _packed(memory: HugePages, a_SI: Tensor, b_OS: Tensor, outputs: Sequence[int]) -> PackedAdapter:
-    rank, step = len(a_SI) // len(outputs), inputs_per_step(a_SI.dtype)
-    if rank % step or any(size % PANEL for size in outputs):
-        # Blocks that end inside a panel or a step: all of B, zeros and all.
-        outputs, rank = [len(b_OS)], -(-len(a_SI) // step) * step
-        b_OS = pad(b_OS, (0, rank - len(a_SI)))
-    blocks = [block[:, i * rank : (i + 1) * rank] for i, block in enumerate(b_OS.split(list(outputs)))]
-    b = memory.copy(torch.cat([panels(block) for block in blocks]))
-    return PackedAdapter(memory.copy(_a_panels(a_SI)), b, _firsts(tuple(outputs), rank), len(a_SI), rank)
+    def follow(self, version: int) -> None:
+        """Has the weights as they are now, which are this version of them."""
+        if self._version != version:
+            _pack_adapter(self._dtype, self._blocks, len(self._blocks), self._scale)
+            self._version = version
 
 
-def _a_panels(a_SI: Tensor) -> Tensor:
-    """Flat; what is left after whole panels takes half a one, where it fits."""
-    whole = len(a_SI) // PANEL * PANEL if len(a_SI) % PANEL <= HALF else len(a_SI)
-    parts = [panels(a_SI[:whole]).flatten(), panels(a_SI[whole:], HALF).flatten()]
-    return torch.cat([part for part in parts if len(part)])
+def _filled(size: int, multiple: int) -> int:
+    return -(-size // multiple) * multiple
 
 
 @cache

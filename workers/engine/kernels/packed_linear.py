@@ -8,8 +8,8 @@ from workers.engine.kernels.huge_pages import HugePages
 from workers.engine.kernels.kernel import Kernel, have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
-# Of a route in product.cpp.
-FIELDS = 8
+# Of a route in product.cpp, and one of them.
+FIELDS, B_INPUTS = 8, 4
 
 _weights = HugePages()
 

@@ -5,26 +5,27 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import torch
 
-from workers.engine.kernels.packed_linear import FIELDS, base_alone
+from workers.engine.kernels.packed_linear import B_INPUTS, FIELDS, base_alone
 from workers.engine.routes import Route
 
 
 class PackedRoutes:
     """Laid out once for all groups of layers, for their products or for the `slopes` of what they read. Rows on no
-    route are the base model's alone; for slopes so are those with dropout, whose masks come after the product."""
+    route are the base model's alone. For slopes a route with dropout stops halfway, before its mask."""
 
     def __init__(self, routes: Sequence[Route], length: int, dtype: torch.dtype, slopes: bool) -> None:
-        routes = [route for route in routes if not (slopes and route.dropout)]
         spans = list(_spans(routes, length))
         # Held, so that what the addresses name is not freed.
         self._adapters = [route.adapter.operands.packed(dtype, slopes) if route else None for _, _, route in spans]
         groups = max((len(adapter.addresses) for adapter in self._adapters if adapter), default=0)
         self._tables_GNF = np.zeros((groups, len(spans), FIELDS), np.int64)
         self._base_alone = base_alone(length)
-        for place, ((start, stop, _), adapter) in enumerate(zip(spans, self._adapters, strict=True)):
+        for place, ((start, stop, route), adapter) in enumerate(zip(spans, self._adapters, strict=True)):
             self._tables_GNF[:, place, :2] = start, stop
             if adapter:
                 self._tables_GNF[:, place, 2:] = adapter.addresses
+            if route and route.dropout and slopes:
+                self._tables_GNF[:, place, B_INPUTS] = 0
 
     def whole(self, groups: int) -> tuple[np.ndarray, int]:
         """The tables of all groups below each other, and N."""
