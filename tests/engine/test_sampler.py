@@ -65,7 +65,9 @@ def test_top_k_keeps_the_k_best() -> None:
     assert set(tokens_over_uniforms(LOGITS, top_k=1)) == {0}
 
 
-@pytest.mark.parametrize(("top_p", "kept"), [(0.05, 1), (0.64, 1), (0.65, 2), (0.88, 2), (0.89, 3), (0.97, 4)])
+@pytest.mark.parametrize(
+    ("top_p", "kept"), [(1.2e-38, 1), (0.05, 1), (0.64, 1), (0.65, 2), (0.88, 2), (0.89, 3), (0.97, 4)]
+)
 def test_top_p_keeps_the_smallest_set_that_reaches_it(top_p: float, kept: int) -> None:
     # Cumulated: 0.6439, 0.8808, 0.9679, 1.
     assert len(set(tokens_over_uniforms(LOGITS, top_p=top_p))) == kept
@@ -115,16 +117,17 @@ def test_a_token_is_where_float64_finds_its_uniform(vocabulary: int, temperature
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("temperature", [1.3, 0.05, 20.0])
 @pytest.mark.parametrize(("top_k", "top_p"), [(-1, 0.9), (-1, 0.2), (700, 0.95), (64, 1.0), (65, 1.0), (4000, 0.999)])
 def test_a_token_is_where_float64_finds_its_uniform_among_the_best(
-    top_k: int, top_p: float, dtype: torch.dtype
+    top_k: int, top_p: float, temperature: float, dtype: torch.dtype
 ) -> None:
     logits_V = (torch.randn(5000, generator=torch.Generator().manual_seed(0)) * 3).to(dtype)
     uniforms = [0.0, *((np.arange(60) + 0.5) / 60), 1 - 2**-53]
-    params = [SamplingParams(temperature=1.3, top_k=top_k, top_p=top_p)] * len(uniforms)
+    params = [SamplingParams(temperature=temperature, top_k=top_k, top_p=top_p)] * len(uniforms)
     tokens, _ = draw(logits_V.expand(len(uniforms), -1), params, uniforms)
     order = sorted(range(5000), key=lambda token: (-logits_V[token].item(), token))[: top_k if top_k > 0 else None]
-    masses = np.exp(logits_V.double().numpy()[order] / 1.3)
+    masses = np.exp((logits_V.double().numpy()[order] - logits_V.max().item()) / temperature)
     edges = np.cumsum(masses) / masses.sum()
     # The first place where the share is reached is the last that is kept.
     edges = edges[: np.searchsorted(edges, min(top_p, edges[-1])) + 1]

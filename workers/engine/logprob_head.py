@@ -37,8 +37,7 @@ class _TargetLogprobs(torch.autograd.Function):
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
         # Laid out once for all chunks, and not at all where nothing is differentiated.
         transposed = head.transposed() if slopes_ND is not None else None
-        elements = PACKED_CHUNK_ELEMENTS if head.packed else CHUNK_ELEMENTS
-        for part in chunks(len(targets_N), head.outputs, elements):
+        for part in head_chunks(len(targets_N), head):
             logits_CV = head.product(hidden_ND[part])
             logprobs_N[part], entropies_N[part] = read(logits_CV, targets_N[part], slopes_ND is not None)
             if slopes_ND is not None and transposed is not None:
@@ -84,7 +83,12 @@ def _read_plainly(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> 
     return logprobs_C1[:, 0], totals_C1[:, 0] - means_C11[:, 0, 0]
 
 
-def chunks(count: int, vocabulary: int, elements: int = CHUNK_ELEMENTS) -> list[slice]:
+def head_chunks(count: int, head: FrozenLinear) -> list[slice]:
+    """`count` rows in parts whose logits may be held at once."""
+    return chunks(count, head.outputs, PACKED_CHUNK_ELEMENTS if head.packed else CHUNK_ELEMENTS)
+
+
+def chunks(count: int, vocabulary: int, elements: int) -> list[slice]:
     """`count` rows in parts of at most so many logits, but of one row at least."""
     size = max(1, elements // vocabulary)
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -12,7 +12,7 @@ from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.forward_pass import ForwardPass
-from workers.engine.logprob_head import chunks
+from workers.engine.logprob_head import head_chunks, read
 from workers.engine.published import Published
 from workers.engine.routes import Route
 
@@ -59,7 +59,7 @@ class PromptScoring:
         hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, [route]))
         # A token is predicted by the one before it.
         parts = [
-            self._score_rows(hidden_TD[part], tokens_T[1:][part]) for part in chunks(length - 1, self._base.vocab_size)
+            self._score_rows(hidden_TD[part], tokens_T[1:][part]) for part in head_chunks(length - 1, self._base.head)
         ]
         logprobs, top_tokens, top_logprobs = (
             np.concatenate([empty, *(part[place].flatten().cpu().numpy() for part in parts)]).astype(empty.dtype)
@@ -68,6 +68,11 @@ class PromptScoring:
         return ScoredPrompt(logprobs=logprobs, top=self._top, top_tokens=top_tokens, top_logprobs=top_logprobs)
 
     def _score_rows(self, hidden_CD: Tensor, next_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        logprobs_CV = self._base.logits(hidden_CD).float().log_softmax(-1)
-        values_CK, tokens_CK = logprobs_CV.topk(min(self._top, self._base.vocab_size))
-        return logprobs_CV.gather(1, next_C[:, None])[:, 0], tokens_CK, values_CK
+        """Logprobs [C] of the next tokens, as the trainer has them; the likeliest tokens and theirs, [C, top]."""
+        logits_CV = self._base.logits(hidden_CD)
+        logprobs_C, _ = read(logits_CV, next_C)
+        values_CK, tokens_CK = logits_CV.topk(min(self._top, self._base.vocab_size))
+        if not self._top:
+            return logprobs_C, tokens_CK, logprobs_C.new_empty(len(next_C), 0)
+        highest_C, _ = read(logits_CV, tokens_CK[:, 0])
+        return logprobs_C, tokens_CK, highest_C[:, None] + (values_CK.float() - values_CK[:, :1].float())
