@@ -45,7 +45,7 @@ bench-quick: setup $(VENV)/dev.stamp ## a look within five minutes, beside gener
 
 # An engine that does not install here is left out, and the table says so.
 peers:
-	-@$(MAKE) --keep-going .bench/vllm/ready.stamp .bench/skyrl/ready.stamp
+	-@$(MAKE) --keep-going .bench/vllm/ready.stamp .bench/llama/ready.stamp .bench/skyrl/ready.stamp
 
 screenshots: setup $(VENV)/dev.stamp ## pictures of the console in docs/images, of a short run (needs a Chromium)
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.screenshots

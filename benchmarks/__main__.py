@@ -17,7 +17,7 @@ from benchmarks.report import FOLDER
 from benchmarks.roster import CELERITY, COMMON, GENERATE, PEFT
 
 # Of the bundled model, once in each dtype; then of the path around the engine, which knows no dtype.
-ENGINE = ("laws", "sampling", "training", "crowd", "prefixes", "curves")
+ENGINE = ("laws", "sampling", "training", "crowd", "prefixes", "choices", "curves")
 AROUND = ("round_trip", "large_bodies", "pipelined", "start_up", "growth")
 QUICK = (
     ["laws", "--quick"],

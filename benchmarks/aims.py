@@ -6,7 +6,7 @@ from typing import Any
 
 from benchmarks.options import DTYPES
 from benchmarks.report import read_report
-from benchmarks.roster import CELERITY, GENERATE, PEFT, VLLM
+from benchmarks.roster import CELERITY, GENERATE, LLAMA, PEFT, VLLM
 
 # Resident memory of the process at its peak, in bytes, on the batch that is trained.
 MOST_MEMORY = {"bfloat16": 3.0e9, "float32": 4.5e9}
@@ -36,6 +36,7 @@ def aims() -> Iterator[Aim]:
     for dtype in DTYPES:
         for workload, peer, least in (
             ("1 sequence", GENERATE.name, 3.0),
+            ("1 sequence", LLAMA.name, 1.0),
             ("rollout", GENERATE.name, 4.0),
             ("rollout", VLLM.name, 1.2),
         ):

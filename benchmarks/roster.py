@@ -57,8 +57,9 @@ VLLM = Entrant(
         "VLLM_NO_USAGE_STATS": "1",
     },
 )
+LLAMA = Entrant("llama.cpp", "benchmarks.peers.llama", ("sample",), environment="llama")
 SKYRL = Entrant("SkyRL-tx", "benchmarks.peers.skyrl_tx", ("sample", "train"), environment="skyrl")
-ENTRANTS = (CELERITY, GENERATE, VLLM, PEFT, SKYRL)
+ENTRANTS = (CELERITY, GENERATE, VLLM, LLAMA, PEFT, SKYRL)
 
 
 def entrants(task: str, names: list[str] | None = None) -> list[Entrant]:

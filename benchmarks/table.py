@@ -7,10 +7,9 @@ from benchmarks import published
 from benchmarks.aims import aims, memory
 from benchmarks.options import DTYPES
 from benchmarks.report import FOLDER, read_report
-from benchmarks.roster import CELERITY, GENERATE, PEFT, SKYRL, VLLM
+from benchmarks.roster import CELERITY, GENERATE, LLAMA, PEFT, SKYRL, VLLM
 
-LLAMA_CPP = "llama.cpp"
-SAMPLERS = (CELERITY.name, GENERATE.name, VLLM.name, SKYRL.name, LLAMA_CPP)
+SAMPLERS = (CELERITY.name, GENERATE.name, VLLM.name, SKYRL.name, LLAMA.name)
 TRAINERS = (CELERITY.name, PEFT.name, SKYRL.name)
 WORKLOADS = ("1 sequence", "8 sequences", "32 sequences", "rollout")
 NOT_OF_THIS_RUN = (

@@ -7,6 +7,7 @@ from contract.optim_step import OptimStepRequest, OptimStepResult
 from workers.engine import adamw, muon
 from workers.engine.adapter import Adapter
 from workers.engine.failures import invalid_input, non_finite
+from workers.engine.vectors import is_finite, norm
 
 
 @torch.no_grad()
@@ -19,12 +20,12 @@ def optim_step(adapter: Adapter, request: OptimStepRequest) -> OptimStepResult:
     """
     if adapter.accumulated_calls == 0:
         raise invalid_input("No gradients are accumulated. Run forward-backward before optim-step.")
-    grad_norm = _norm(adapter.gradients)
+    grad_norm = norm(adapter.gradients)
     gradients = _clipped(adapter.gradients, grad_norm, request.grad_clip_norm)
     update = muon.update(adapter, gradients, request, request.muon) if request.muon else None
     weights, exp_avg, exp_avg_sq = update or adamw.update(adapter, gradients, request)
-    metrics = {"grad_norm": grad_norm, "update_norm": _norm(weights - adapter.weights)}
-    if not all(bool(vector.isfinite().all()) for vector in (gradients, exp_avg, exp_avg_sq, weights)):
+    metrics = {"grad_norm": grad_norm, "update_norm": norm(weights - adapter.weights)}
+    if not all(map(is_finite, (gradients, exp_avg, exp_avg_sq, weights))):
         adapter.clear_gradients()
         raise non_finite(
             "The gradients or the step are not finite; the gradients were cleared. Lower the learning rate."
@@ -35,10 +36,6 @@ def optim_step(adapter: Adapter, request: OptimStepRequest) -> OptimStepResult:
     return OptimStepResult(step=adapter.step, metrics=metrics)
 
 
-def _clipped(gradients: Tensor, norm: float, most: float) -> Tensor:
-    """Scaled to the norm `most` where theirs is above it (Pascanu et al. 2013, arXiv:1211.5063)."""
-    return gradients * (most / norm) if 0 < most < norm else gradients
-
-
-def _norm(vector: Tensor) -> float:
-    return float(torch.linalg.vector_norm(vector, dtype=torch.float64))
+def _clipped(gradients: Tensor, length: float, most: float) -> Tensor:
+    """Scaled to the norm `most` where theirs, `length`, is above it (Pascanu et al. 2013, arXiv:1211.5063)."""
+    return gradients * (most / length) if 0 < most < length else gradients

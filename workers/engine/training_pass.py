@@ -19,6 +19,7 @@ from workers.engine.logprob_head import target_logprobs
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.loss import report, scales, token_losses
 from workers.engine.packed_call import MicroBatch, PackedCall
+from workers.engine.vectors import is_finite
 
 
 class TrainingPass:
@@ -127,7 +128,7 @@ class TrainingPass:
             self._request.loss,
             self._horizon,
         )
-        tensors_finite = all(bool(part.isfinite().all()) for part in (self._logprobs_T, self._gradients))
+        tensors_finite = is_finite(self._logprobs_T) and is_finite(self._gradients)
         if not tensors_finite or not all(map(math.isfinite, [loss, *metrics.values()])):
             raise non_finite(
                 "The loss or its gradients are not finite: nothing was added. Check logprobs and advantages."
