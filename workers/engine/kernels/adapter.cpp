@@ -27,11 +27,18 @@ template <typename T> struct Block {
     }
 };
 
+template <typename T> void pack(const Block<T> *blocks, long count, float scale) {
+    long numbers = 0;
+    for (long i = 0; i < count; i++) numbers += blocks[i].rows * blocks[i].columns;
+#pragma omp parallel for schedule(dynamic) if (numbers > WORTH_THREADS)
+    for (long i = 0; i < count; i++) blocks[i].fill(scale);
+}
+
 }  // namespace adapters
 
-#define EXPORT(T, ENDING)                                                                                            \
-    extern "C" void pack_adapter_##ENDING(const adapters::Block<T> *blocks, long count, float scale) {                \
-        _Pragma("omp parallel for schedule(dynamic)") for (long i = 0; i < count; i++) blocks[i].fill(scale);         \
+#define EXPORT(T, ENDING)                                                                                             \
+    extern "C" void pack_adapter_##ENDING(const adapters::Block<T> *blocks, long count, float scale) {                 \
+        adapters::pack(blocks, count, scale);                                                                         \
     }
 EXPORT(float, float32)
 EXPORT(bf16, bfloat16)

@@ -181,9 +181,11 @@ template <typename F> void each(long panels, long indices, long length, F f) {
 }
 
 template <typename T> void run(const Layer<T> &layer, const Product<T> &product, long length) {
-    long panels = (layer.outputs + PANEL - 1) / PANEL;
+    long panels = (layer.outputs + PANEL - 1) / PANEL, weights = layer.inputs * layer.outputs;
+    // Of few rows the weights' way from memory counts, of many the multiplications.
+    bool wakes = weights > WORTH_THREADS || length * weights > 16 * WORTH_THREADS;
     auto sums = room<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
-#pragma omp parallel
+#pragma omp parallel if (wakes)
     {
         Layer<T> part = layer;
         part.sums = sums.get();

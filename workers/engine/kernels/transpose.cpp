@@ -41,7 +41,7 @@ template <typename T> void part(const T *from, T *to, long outputs, long inputs)
 }
 
 template <typename T> void turn(const T *from, T *to, long outputs, long inputs) {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (outputs * inputs > WORTH_THREADS)
     for (long input = 0; input < inputs; input += PANEL)
         for (long output = 0; output < outputs; output += PANEL) {
             const T *source = from + (output * inputs + input * PANEL);
