@@ -12,7 +12,7 @@ from contract.operation import ErrorCode, OperationFailedError
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import as_failure
-from workers.engine.kernels.huge_pages import BLOCK_BYTES, HugePages
+from workers.engine.kernels.huge_pages import MOST_BYTES, HugePages
 from workers.engine.kernels.kernel import choose, have_kernels
 from workers.engine.kernels.library import cache_folder, compiler, library
 from workers.engine.kernels.panels import dense, panels, rows
@@ -150,7 +150,7 @@ def test_panels_hold_the_matrix(outputs: int, dtype: torch.dtype) -> None:
 
 def test_huge_pages_hold_copies_side_by_side() -> None:
     memory = HugePages()
-    parts = [torch.randn(3, 5), torch.randn(7).bfloat16(), torch.randn(BLOCK_BYTES // 4), torch.randn(2, 2)]
+    parts = [torch.randn(3, 5), torch.randn(7).bfloat16(), torch.randn(MOST_BYTES // 4), torch.randn(2, 2)]
     copies = [memory.copy(part) for part in parts]
     copies[0].mul_(2)
     assert torch.equal(copies[0], parts[0] * 2)

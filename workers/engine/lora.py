@@ -36,7 +36,7 @@ class AdaptedLinear:
         return y_TO
 
     def operand(self, route: Route, dtype: torch.dtype) -> Operand:
-        return route.adapter.operands.of(dtype)[self.group]
+        return route.adapter.operands.one(self.group, dtype)
 
     def product(
         self, x_TI: Tensor, forward_pass: ForwardPass, plus_TO: Tensor | None

@@ -25,7 +25,7 @@ class LoraOperands:
 
     def __init__(self, weights: Tensor, matrices: Sequence[Matrices], scale: float) -> None:
         self._weights, self._matrices, self._scale = weights, matrices, scale
-        self._made: list[Operand] = []
+        self._made: dict[int, Operand] = {}
         self._made_of: tuple[int, torch.dtype] | None = None
         self._packed: dict[tuple[torch.dtype, bool], PackedAdapter] = {}
 
@@ -41,11 +41,15 @@ class LoraOperands:
 
     def of(self, dtype: torch.dtype) -> list[Operand]:
         """One of each group."""
+        return [self.one(group, dtype) for group in range(len(self._matrices))]
+
+    def one(self, group: int, dtype: torch.dtype) -> Operand:
         wanted = (self.version, dtype)
         if self._made_of != wanted:
-            self._made = [self._operand(matrices, dtype) for matrices in self._matrices]
-            self._made_of = wanted
-        return self._made
+            self._made, self._made_of = {}, wanted
+        if group not in self._made:
+            self._made[group] = self._operand(self._matrices[group], dtype)
+        return self._made[group]
 
     def packed(self, dtype: torch.dtype, slopes: bool) -> PackedAdapter:
         """As `of`, for our kernel: for the product, or for the `slopes` of its input."""

@@ -1,9 +1,7 @@
 // An adapter's matrices from their fp32 weights into the panels that product.cpp reads, all of them in one call.
-#include "lanes.h"
+#include "route.h"
 
 namespace adapters {
-
-constexpr long PANEL = 2 * WIDTH;
 
 // A matrix [rows, columns] in fp32 memory, and its place in one of `inputs` columns in panels, of which the rows from
 // `whole` on lie in a panel of half the width. What no block covers is not touched.

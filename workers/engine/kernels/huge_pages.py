@@ -9,7 +9,8 @@ from math import prod
 import torch
 from torch import Tensor
 
-BLOCK_BYTES = 64 << 20
+# Of a block: the first is small, so that a small adapter takes no page of 2 MiB, and each is larger than the one before.
+LEAST_BYTES, MOST_BYTES = 256 << 10, 64 << 20
 # Of a cache line, which is also that of the widest vectors.
 ALIGNMENT = 64
 
@@ -20,7 +21,7 @@ class HugePages:
 
     def __init__(self) -> None:
         self._block: mmap.mmap | None = None
-        self._used = 0
+        self._used, self._next = 0, LEAST_BYTES
         # Engines load models in threads of their own.
         self._door = threading.Lock()
 
@@ -37,7 +38,8 @@ class HugePages:
     def _place(self, size: int) -> tuple[mmap.mmap, int]:
         """A block, and where in it nobody else writes."""
         if self._block is None or self._used + size > len(self._block):
-            self._block, self._used = _block(max(size, BLOCK_BYTES)), 0
+            self._block, self._used = _block(max(size, self._next)), 0
+            self._next = min(8 * self._next, MOST_BYTES)
         offset, self._used = self._used, self._used + -(-size // ALIGNMENT) * ALIGNMENT
         return self._block, offset
 

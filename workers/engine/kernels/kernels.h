@@ -1,7 +1,7 @@
 // The kernels as other kernels call them: each by the type of its memory.
 #pragma once
 
-#include "lanes.h"
+#include "route.h"
 
 #define KERNELS(T, ENDING)                                                                                            \
     extern "C" void rms_norm_##ENDING(const T *x, long stride, const float *weight, float eps, T *y, long length,     \
@@ -11,7 +11,7 @@
     extern "C" void swiglu_##ENDING(const T *gate_up, T *y, long length, long size);                                  \
     extern "C" void product_##ENDING(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus,    \
                                      T *y, T *h, long length, long inputs, long outputs, long h_stride,               \
-                                     const long *routes, long count);                                                 \
+                                     const Route<T> *routes, long count);                                                 \
     extern "C" void cached_attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *keys, \
                                               T *values, long capacity, T *out, long heads, long kv_heads, long size, \
                                               long value_size, float scale, long window, const long *sequences,       \

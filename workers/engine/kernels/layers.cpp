@@ -4,7 +4,7 @@
 
 namespace layers {
 
-constexpr long ROUTE_FIELDS = 8, WIDTH_FIELD = 2, GROUPS = 4;
+constexpr long GROUPS = 4;
 
 template <typename T> struct Linear {
     const T *panels;
@@ -29,7 +29,7 @@ template <typename T> struct Pass {
     long length;
     const T *cos, *sin;
     long table_stride;
-    const long *routes;  // Of each group `route_count`, as in product.cpp.
+    const Route<T> *routes;  // Of each group `route_count`.
     long route_count;
     const long *sequences;
     long sequence_count, capacity;
@@ -47,9 +47,9 @@ template <typename T> struct Decoder {
     long h_room = 0;
 
     void product(long group, const Linear<T> &linear, const T *x, long inputs, const T *plus, T *y, long outputs) {
-        const long *routes = pass.routes + group * pass.route_count * ROUTE_FIELDS;
+        const Route<T> *routes = pass.routes + group * pass.route_count;
         long widest = 0;
-        for (long r = 0; r < pass.route_count; r++) widest = std::max(widest, routes[r * ROUTE_FIELDS + WIDTH_FIELD]);
+        for (long r = 0; r < pass.route_count; r++) widest = std::max(widest, routes[r].width);
         if (widest > h_room) h = room<T>(pass.length * (h_room = widest));
         K::product(x, x, linear.panels, linear.bias, plus, y, h.get(), pass.length, inputs, outputs, widest, routes,
                    pass.route_count);
@@ -98,7 +98,7 @@ using namespace layers;
 #define EXPORT(T, ENDING)                                                                                              \
     extern "C" void layers_##ENDING(T *x, long length, const Layer<T> *layers, long count, long width, long heads,     \
                                     long kv_heads, long size, long inner, float eps, float scale, const T *cos,        \
-                                    const T *sin, long table_stride, const long *routes, long route_count,             \
+                                    const T *sin, long table_stride, const Route<T> *routes, long route_count,         \
                                     const long *sequences, long sequence_count, long capacity) {                       \
         Decoder<T> decoder{{width, heads, kv_heads, size, inner},                                                      \
                            {length, cos, sin, table_stride, routes, route_count, sequences, sequence_count, capacity,  \

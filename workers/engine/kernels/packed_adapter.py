@@ -81,7 +81,7 @@ class PackedGroup:
 
     @property
     def address(self) -> tuple[int, ...]:
-        """The end of a route in product.cpp."""
+        """The end of a route in route.h."""
         memory = (self.a.address, self.b.address, self.firsts.data_ptr())
         return (_filled(self.columns, PANEL), self.columns, self.b.inputs, *memory)
 

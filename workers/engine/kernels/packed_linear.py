@@ -8,7 +8,7 @@ from workers.engine.kernels.huge_pages import HugePages
 from workers.engine.kernels.kernel import Kernel, have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
-# Of a route in product.cpp, and one of them.
+# Of a route in route.h, and one of them.
 FIELDS, B_INPUTS = 8, 4
 
 _weights = HugePages()
@@ -75,7 +75,7 @@ class PackedLinear:
 
 
 def base_alone(length: int) -> np.ndarray:
-    """The table of a pass without adapters: as `Route` in product.cpp."""
+    """The table of a pass without adapters: as `Route` in route.h."""
     table = np.zeros((1, FIELDS), np.int64)
     table[0, 1] = length
     return table

@@ -34,7 +34,7 @@ class PackedRoutes:
         return self._tables_GNF, self._tables_GNF.shape[1]
 
     def table(self, group: int) -> np.ndarray:
-        """[N, FIELDS]: as `Route` in product.cpp."""
+        """[N, FIELDS]: as `Route` in route.h."""
         return self._tables_GNF[group] if len(self._tables_GNF) else self._base_alone
 
 

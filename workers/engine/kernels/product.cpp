@@ -2,25 +2,15 @@
 //
 // W, A and B lie in panels: 32 outputs side by side, input after input (bf16: pair of inputs after pair), so that a
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
-#include "lanes.h"
+#include "route.h"
 
 // Named, since templates of several files share one library.
 namespace products {
 
-constexpr long PANEL = 2 * WIDTH;
 constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers, where the machine has those of 512 bits.
 constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
 // Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
 constexpr long PART_INPUTS = 4096;
-
-// Rows start..stop - 1 are an adapter's, whose A has `columns` outputs, filled up to `width`, a multiple of PANEL; or 0
-// for the base model alone. The last panel of A may be half as wide. Panel p of B has `b_inputs` inputs: of h those
-// from firsts[p] on, since of several layers below each other each reads its own.
-template <typename T> struct Route {
-    long start, stop, width, columns, b_inputs;
-    const T *a, *b;
-    const long *firsts;
-};
 
 // The sums stay in registers only where all that works on them is one function.
 #define ALWAYS __attribute__((always_inline)) inline

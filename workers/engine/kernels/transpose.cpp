@@ -1,9 +1,8 @@
 // The panels of W^T from those of W (see product.cpp): what a backward pass multiplies by.
+#include "route.h"
 #include "square.h"
 
 namespace transposes {
-
-constexpr long PANEL = 2 * WIDTH;
 
 // 32 outputs of 32 inputs, whole: words of the first 16 outputs, then of the others.
 void whole(const float *from, float *to) {
