@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-# Of a block: the first is small, so that a small adapter takes no page of 2 MiB, and each is larger than the one before.
+# Of a block. The first is small, so that a small adapter takes no page of 2 MiB; each is larger than the one before.
 LEAST_BYTES, MOST_BYTES = 256 << 10, 64 << 20
 # Of a cache line, which is also that of the widest vectors.
 ALIGNMENT = 64
