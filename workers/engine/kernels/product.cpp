@@ -89,6 +89,12 @@ template <typename T> struct Layer {
         if (to < inputs) tile.wait(waiting, stride);
         return to == inputs;
     }
+    // Fetches the lines that the end of a tile writes to, for which it would wait.
+    template <long R> ALWAYS void expect(long panel, long row) const {
+        for (long r = 0; r < R && to == inputs; r++)
+            for (long at = 0; at < PANEL; at += 64 / sizeof(T))
+                __builtin_prefetch(y + (row + r) * outputs + panel * PANEL + at, 1);
+    }
     template <long R> ALWAYS void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
         if (route.width) {
             const T *b = route.b + panel * PANEL * route.b_inputs;
@@ -100,6 +106,7 @@ template <typename T> struct Layer {
     // Rows of one route.
     template <long R> void tile(const Route<T> &route, long panel, long row, float *) const {
         Tile<T, R> tile;
+        expect<R>(panel, row);
         if (frozen(tile, panel, row)) finish(tile, route, panel, row);
     }
     // Rows of several routes: the frozen weights' sums of all of them, and then what each route adds to its own.
