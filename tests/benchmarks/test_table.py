@@ -33,4 +33,4 @@ def test_a_ratio_below_the_aim_and_memory_above_it_are_told() -> None:
 
 def test_each_aim_is_named_once() -> None:
     names = [aim.what for aim in aims()]
-    assert len(names) == len(set(names)) == 14
+    assert len(names) == len(set(names)) == 16
