@@ -104,7 +104,7 @@ class TrainingPass:
             return None
         batch = self._upcoming()
         lengths = [length for _, suffixes in batch.segments for length in suffixes]
-        return Dropout(self.adapter.dropout, self._seed, batch.samples, lengths)
+        return Dropout(self.adapter.dropout, self._seed, batch.samples, lengths, self._base.device)
 
     @property
     def _is_dropped_out(self) -> bool:

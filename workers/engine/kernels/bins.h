@@ -20,9 +20,10 @@ template <typename T> struct Mass {
     const T *row;
     float highest, temperature;
 
-    template <typename Count> Lanes operator()(long i, Count count) const {
-        return exponential((logits(row + i, count) - highest) / temperature);
+    template <typename Count> Lanes exponent(long i, Count count) const {
+        return (logits(row + i, count) - highest) / temperature;
     }
+    template <typename Count> Lanes operator()(long i, Count count) const { return exponential(exponent(i, count)); }
     double sum(long start, long size) const {
         Lanes sums{};
         each(size, [&](long i, auto count) { sums += (*this)(start + i, count); });
@@ -55,10 +56,9 @@ template <typename T> class Bins {
   public:
     Bins(const Mass<T> &of, long size) : row(of.row), masses(size), places(size) {
         each(size, [&](long i, auto left) {
-            Lanes distance = (of.highest - logits(row + i, left)) / of.temperature;
-            Lanes place = distance * float(PER_NAT), last = all(COUNT - 1);
+            Lanes exponent = of.exponent(i, left), place = exponent * -float(PER_NAT), last = all(COUNT - 1);
             Integers whole = __builtin_convertvector(place < last ? place : last, Integers);
-            store(masses.data() + i, exponential(-distance), left);
+            store(masses.data() + i, exponential(exponent), left);
             std::memcpy(&places[i], &whole, std::min(WIDTH, size - i) * sizeof(int32_t));
         });
         for (long i = 0; i < size; i++) mass[places[i]] += masses[i], count[places[i]]++;
@@ -68,7 +68,7 @@ template <typename T> class Bins {
     long drawn(const Choice &choice) {
         keep_best(choice.top_k);
         if (choice.top_p < 1) keep_mass(choice.top_p * total());
-        double mark = bounded(choice.uniform * total(), total()), before = 0;
+        double kept = total(), mark = bounded(choice.uniform * kept, kept), before = 0;
         long bin = 0;
         for (; before + mass[bin] <= mark; bin++) before += mass[bin];
         std::vector<Candidate> tokens = best(bin);

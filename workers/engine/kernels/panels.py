@@ -12,11 +12,11 @@ def inputs_per_step(dtype: torch.dtype) -> int:
     return 2 if dtype is torch.bfloat16 else 1
 
 
-def panels(weight_OI: Tensor, width: int = PANEL) -> Tensor:
-    """[P, I / step, width, step] of a [O, I] whose I is a multiple of the step; missing outputs are zeros."""
+def panels(weight_OI: Tensor) -> Tensor:
+    """[P, I / step, 32, step] of a [O, I] whose I is a multiple of the step; missing outputs are zeros."""
     step = inputs_per_step(weight_OI.dtype)
-    filled_OI = pad(weight_OI, (0, 0, 0, -len(weight_OI) % width))
-    return filled_OI.view(-1, width, weight_OI.shape[1] // step, step).permute(0, 2, 1, 3).contiguous()
+    filled_OI = pad(weight_OI, (0, 0, 0, -len(weight_OI) % PANEL))
+    return filled_OI.view(-1, PANEL, weight_OI.shape[1] // step, step).permute(0, 2, 1, 3).contiguous()
 
 
 def dense(panels_PIOS: Tensor, outputs: int) -> Tensor:
