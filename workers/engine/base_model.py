@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
 from workers.engine.attention import SegmentAttention
 from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
@@ -15,11 +14,9 @@ from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kv_cache import KvCache
 from workers.engine.llama import Llama
+from workers.engine.loading import load_end_tokens, load_model, load_tokenizer
 from workers.engine.transformers_stack import TransformersStack
 from workers.engine.windows import refuse_unknown_layers
-
-# Their angles depend on the longest sequence of the batch, so a neighbour would change a result.
-BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 
 NO_PLAIN_HEAD = "its logits are not a plain linear head"
 NOT_CAUSAL = "its layers do more than plain causal attention between its tokens"
@@ -34,12 +31,12 @@ class BaseModel:
 
     def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
         self.device, self.dtype = device, dtype
-        model = _load(directory, device, dtype)
+        model = load_model(directory, device, dtype)
         refuse_unknown_layers(model.config)
         self.head = FrozenLinear(_plain_head(model))
         self.vocab_size = self.head.outputs
-        self.tokenizer = _tokenizer(directory)
-        self.end_tokens = _end_tokens(directory, model.config, self.tokenizer)
+        self.tokenizer = load_tokenizer(directory)
+        self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
         tokens_BT = torch.arange(24, device=device).mul_(7).remainder_(self.vocab_size).view(2, 12)
         theirs_BTD = self._check_head(model, tokens_BT)
         self._stack = Llama(model, self.head) if Llama.can_take(model.config) else TransformersStack(model)
@@ -95,45 +92,11 @@ class BaseModel:
         return cache.bytes_per_token
 
 
-def _load(directory: Path, device: torch.device, dtype: torch.dtype) -> Any:
-    try:
-        _refuse_batch_dependent_rope(AutoConfig.from_pretrained(directory, local_files_only=True))
-        model = AutoModelForCausalLM.from_pretrained(
-            directory, dtype=dtype, attn_implementation="sdpa", use_safetensors=True, local_files_only=True
-        )
-    except OSError as error:
-        raise ValueError("its directory holds no complete model in safetensors") from error
-    return model.to(device).eval().requires_grad_(False)
-
-
-def _refuse_batch_dependent_rope(config: Any) -> None:
-    parameters = getattr(config, "rope_parameters", None) or {}
-    by_layer_type = [part for part in parameters.values() if isinstance(part, dict)]
-    for part in by_layer_type or [parameters]:
-        if part.get("rope_type") in BATCH_DEPENDENT_ROPE:
-            raise ValueError(f"rope type {part['rope_type']} makes a result depend on its neighbours in the batch")
-
-
 def _plain_head(model: Any) -> Tensor:
     head = model.get_output_embeddings()
     if not isinstance(head, nn.Linear) or getattr(head, "bias", None) is not None:
         raise ValueError(NO_PLAIN_HEAD)
     return head.weight
-
-
-def _tokenizer(directory: Path) -> Any | None:
-    if not any((directory / name).exists() for name in ("tokenizer.json", "tokenizer.model", "tokenizer_config.json")):
-        return None
-    return AutoTokenizer.from_pretrained(directory, local_files_only=True)
-
-
-def _end_tokens(directory: Path, config: Any, tokenizer: Any | None) -> frozenset[int]:
-    """All of them: a chat model often ends its turn with a token that only its generation config names."""
-    named = [config.eos_token_id, getattr(tokenizer, "eos_token_id", None)]
-    if (directory / "generation_config.json").exists():
-        named.append(GenerationConfig.from_pretrained(directory).eos_token_id)
-    lists = [[item] if isinstance(item, int) else item or [] for item in named]
-    return frozenset(token for tokens in lists for token in tokens)
 
 
 def _refuse_unless_close(ours: Tensor, theirs: Tensor, reason: str) -> None:
