@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import yaml
@@ -14,19 +15,34 @@ from stack.process import ROOT
 MAIN = "docker-compose.yml"
 
 
-def compose_exists() -> bool:
-    return (
-        bool(shutil.which("docker"))
-        and subprocess.run(["docker", "compose", "version"], capture_output=True).returncode == 0
+# As a plugin of the docker client, or as a program of its own.
+CLIENTS = (("docker", "compose"), ("docker-compose",))
+
+
+@cache
+def client() -> tuple[str, ...] | None:
+    """The command that compose is here; None where it is not installed."""
+    return next(filter(_answers, CLIENTS), None)
+
+
+def _answers(command: tuple[str, ...]) -> bool:
+    return bool(
+        shutil.which(command[0])
+        and subprocess.run([*command, "version"], capture_output=True, check=False).returncode == 0
     )
 
 
 def judgement(options: Sequence[str], environment: Mapping[str, str]) -> str:
     """What compose has against the files that the options name; nothing when it accepts them."""
-    command = ["docker", "compose", *options, "config", "--quiet"]
-    given = {**os.environ, **environment}
-    answer = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    answer = run([*options, "config", "--quiet"], {**os.environ, **environment})
     return answer.stderr if answer.returncode else ""
+
+
+def run(words: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Compose in the checkout's folder, with that environment alone."""
+    command = client()
+    assert command, "compose is not installed"
+    return subprocess.run([*command, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
 
 
 def services(files: Iterable[str]) -> dict[str, Any]:

