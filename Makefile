@@ -18,7 +18,8 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs
+setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs, and the kernels for this processor
+	@$(BIN)/python -m workers.engine.kernels.build
 
 up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
 	@exec $(BIN)/python -m celerity up

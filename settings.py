@@ -43,6 +43,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     device: Annotated[str, msgspec.Meta(pattern=r"^(auto|cpu|cuda(:\d+)?)$")] = "auto"
     dtype: Literal["float32", "bfloat16"] = "float32"
     kernels: Literal["auto", "native", "torch"] = "auto"
+    # These two are read in workers/engine/kernels/, where benchmarks and tests load the kernels too.
+    cpu_level: Literal["auto", "v3", "v4", "v4-bf16", "neon"] = "auto"
+    kernels_dir: Path | None = None
     torch_threads: CountOrNone = 0
     horizon: Count = 1024
     micro_batch_tokens: Count = 2048

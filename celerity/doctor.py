@@ -92,13 +92,23 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 
 
 def _kernels(settings: Settings) -> Iterator[Finding]:
-    from workers.engine.kernels.library import compiler
+    from workers.engine.kernels.kernel import NOT_BUILT, built
+    from workers.engine.kernels.levels import chosen
 
-    cxx = compiler()
-    if cxx:
-        yield Finding("kernels", f"of {settings.kernels!r}: {cxx} compiles them when a worker first starts")
+    if settings.kernels == "torch":
+        yield Finding("kernels", "torch's operations, as CELERITY_KERNELS says")
+        return
+    try:
+        level, file = chosen(), built()
+    except ValueError as error:
+        yield Finding("kernels", str(error), "choose another CELERITY_CPU_LEVEL, or auto")
+        return
+    if level is None:
+        yield Finding("kernels", "none for this processor: torch's operations do the work")
+    elif file is None:
+        yield Finding("kernels", f"level {level.name}: {NOT_BUILT}", "python -m workers.engine.kernels.build")
     else:
-        yield Finding("kernels", "no C++ compiler: torch's operations are used, at half the speed", "install g++")
+        yield Finding("kernels", f"level {level.name}, {file}")
 
 
 def _models(settings: Settings) -> Iterator[Finding]:

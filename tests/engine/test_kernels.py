@@ -1,4 +1,4 @@
-"""Compiling and choosing the kernels. What they compute is tested where it is used."""
+"""Building and choosing the kernels. What they compute is tested where it is used."""
 
 import mmap
 from collections.abc import Iterator
@@ -12,9 +12,11 @@ from contract.operation import ErrorCode, OperationFailedError
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import as_failure
+from workers.engine.kernels.build import build, compiler, main
 from workers.engine.kernels.huge_pages import MOST_BYTES, HugePages
 from workers.engine.kernels.kernel import choose, have_kernels
-from workers.engine.kernels.library import cache_folder, compiler, library
+from workers.engine.kernels.levels import level_of
+from workers.engine.kernels.library import kernels_folder, load
 from workers.engine.kernels.panels import dense, panels, rows
 
 CPU = torch.device("cpu")
@@ -26,9 +28,14 @@ def chosen_again() -> Iterator[None]:
     choose("auto")
 
 
+V3 = level_of("v3")
+
+
 @pytest.fixture
-def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CXX", "no-such-compiler")
+def nothing_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    folder = tmp_path / "nothing"
+    monkeypatch.setenv("CELERITY_KERNELS_DIR", str(folder))
+    return folder
 
 
 @pytest.fixture
@@ -36,7 +43,8 @@ def empty_kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A compiler that is fast, since it compiles nothing."""
     script = tmp_path_factory.mktemp("compiler") / "c++"
     script.write_text(
-        '#!/bin/sh\nfor word; do last=$word; done\ncase $last in *.so) echo | g++ -shared -x c++ - -o "$last";; esac\n'
+        "#!/bin/sh\nfor word; do last=$word; done\n"
+        'case $last in -dumpmachine) echo x86_64-linux-gnu;; *.so) echo | g++ -shared -x c++ - -o "$last";; esac\n'
     )
     script.chmod(0o755)
     return script
@@ -53,12 +61,28 @@ def test_one_may_do_without() -> None:
     assert not have_kernels(CPU, torch.float32)
 
 
-@pytest.mark.usefixtures("no_compiler")
-def test_without_a_compiler_torch_does_the_work_unless_one_insists() -> None:
+@pytest.mark.usefixtures("nothing_built")
+def test_where_no_kernels_were_built_torch_does_the_work_unless_one_insists() -> None:
     choose("auto")
     assert not have_kernels(CPU, torch.float32)
-    with pytest.raises(ValueError, match="install g\\+\\+"):
+    with pytest.raises(ValueError, match="make setup"):
         Engine(EngineConfig(kernels="native"))
+
+
+def test_a_start_compiles_nothing(nothing_built: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("subprocess.run", lambda *_, **__: pytest.fail("a program was started"))
+    choose("auto")
+    assert not nothing_built.exists()
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_building_without_a_compiler_says_what_that_costs(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    main([])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert "no C++ compiler" in line and "twice as long" in line and "install g++" in line
 
 
 def test_an_unknown_choice_is_refused() -> None:
@@ -66,12 +90,24 @@ def test_an_unknown_choice_is_refused() -> None:
         choose("fast")
 
 
-def test_kernels_are_compiled_once_for_a_folder(tmp_path: Path, empty_kernels: Path) -> None:
-    library.__wrapped__(tmp_path, str(empty_kernels))
-    (made,) = tmp_path.iterdir()
-    written = made.stat().st_mtime_ns
-    library.__wrapped__(tmp_path, str(empty_kernels))
-    assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == [written]
+def test_all_levels_of_the_compiler_s_machine_are_built_once(
+    nothing_built: Path, empty_kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXX", str(empty_kernels))
+    main(["all"])
+    written = {file.name: file.stat().st_mtime_ns for file in nothing_built.iterdir()}
+    assert {name.rpartition("-")[0] for name in written} == {"kernels-v3", "kernels-v4", "kernels-v4-bf16"}
+    main(["all"])
+    assert {file.name: file.stat().st_mtime_ns for file in nothing_built.iterdir()} == written
+
+
+def test_a_compiler_for_another_machine_makes_that_one_s_levels(
+    nothing_built: Path, empty_kernels: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty_kernels.write_text(empty_kernels.read_text().replace("x86_64-linux-gnu", "aarch64-linux-gnu"))
+    monkeypatch.setenv("CXX", str(empty_kernels))
+    main(["all"])
+    assert [file.name.rpartition("-")[0] for file in nothing_built.iterdir()] == ["kernels-neon"]
 
 
 def test_a_compiler_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> None:
@@ -79,19 +115,18 @@ def test_a_compiler_that_fails_says_why_and_leaves_nothing(tmp_path: Path) -> No
     broken.write_text("#!/bin/sh\necho 'no such header' >&2\nexit 1\n")
     broken.chmod(0o755)
     with pytest.raises(ValueError, match="no such header"):
-        library.__wrapped__(tmp_path / "kernels", str(broken))
+        build(str(broken), V3, tmp_path / "kernels")
     assert not list((tmp_path / "kernels").iterdir())
 
 
-def test_a_file_that_was_cut_short_is_compiled_again(tmp_path: Path, empty_kernels: Path) -> None:
-    library.__wrapped__(tmp_path, str(empty_kernels))
-    (made,) = tmp_path.iterdir()
+def test_a_file_that_was_cut_short_is_built_again(tmp_path: Path, empty_kernels: Path) -> None:
+    made = build(str(empty_kernels), V3, tmp_path / "kernels")
     whole = made.read_bytes()
     for size in (0, len(whole) // 2, len(whole) - 1):
         # Another file: the old one is mapped.
         made.unlink()
         made.write_bytes(whole[:size])
-        library.__wrapped__(tmp_path, str(empty_kernels))
+        build(str(empty_kernels), V3, tmp_path / "kernels")
         assert made.stat().st_size == len(whole)
 
 
@@ -100,36 +135,41 @@ def test_a_compiler_may_be_named_with_arguments(
 ) -> None:
     monkeypatch.setenv("CXX", f"{empty_kernels} -pipe")
     cxx = compiler()
-    assert cxx
-    library.__wrapped__(tmp_path, cxx)
-    assert len(list(tmp_path.iterdir())) == 1
+    assert cxx and build(cxx, V3, tmp_path / "kernels").exists()
 
 
-def test_a_folder_that_cannot_keep_the_kernels_is_refused_with_what_to_do(
-    tmp_path: Path, empty_kernels: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_folder_that_cannot_keep_the_kernels_is_refused_with_what_to_do(tmp_path: Path, empty_kernels: Path) -> None:
+    (tmp_path / "file").write_text("a file, where a folder should be")
+    with pytest.raises(ValueError, match="CELERITY_KERNELS_DIR"):
+        build(str(empty_kernels), V3, tmp_path / "file")
+
+
+def test_a_library_that_cannot_be_loaded_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    (tmp_path / "kernels.so").write_text("no library")
+    with pytest.raises(ValueError, match="CELERITY_KERNELS_DIR"):
+        load(tmp_path / "kernels.so")
+
+
+def test_kernels_are_kept_in_the_user_s_cache_unless_a_folder_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    (tmp_path / "celerity").write_text("a file, where a folder should be")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("CXX", str(empty_kernels))
-    with pytest.raises(ValueError, match="XDG_CACHE_HOME"):
-        choose("auto")
-
-
-def test_kernels_are_kept_in_the_user_s_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("CELERITY_KERNELS_DIR", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     for relative in ("", "here"):
         monkeypatch.setenv("XDG_CACHE_HOME", relative)
-        assert cache_folder() == tmp_path / ".cache" / "celerity"
+        assert kernels_folder() == tmp_path / ".cache" / "celerity"
     monkeypatch.setenv("XDG_CACHE_HOME", "/elsewhere")
-    assert cache_folder() == Path("/elsewhere/celerity")
+    assert kernels_folder() == Path("/elsewhere/celerity")
+    monkeypatch.setenv("CELERITY_KERNELS_DIR", "/opt/kernels")
+    assert kernels_folder() == Path("/opt/kernels")
 
 
 def test_a_user_without_a_home_is_told_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HOME")
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    for name in ("HOME", "XDG_CACHE_HOME", "CELERITY_KERNELS_DIR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("os.getuid", lambda: 2**31 - 7)
-    with pytest.raises(ValueError, match="XDG_CACHE_HOME"):
-        cache_folder()
+    with pytest.raises(ValueError, match="CELERITY_KERNELS_DIR"):
+        kernels_folder()
 
 
 def test_our_kernels_share_the_threads_of_torch() -> None:

@@ -1,1 +1,1 @@
-"""Our own kernels for CPUs, in C++: compiled on this machine for its processor when they are first needed."""
+"""Our own kernels for CPUs, in C++: built for each instruction level (build.py) and chosen at start (kernel.py)."""

@@ -15,7 +15,7 @@ template <typename T> struct Block {
         constexpr long step = PER_WORD<T>;
         if (!is_scaled) scale = 1;
         for (long r = 0; r < rows; r++) {
-            long row = at_row + r, width = row < whole ? PANEL : WIDTH;
+            long row = at_row + r, width = row < whole ? PANEL : SIMD_WIDTH;
             T *line = to + (row < whole ? row / PANEL * PANEL : whole) * inputs + row % width * step;
             for (long c = 0; c < columns; c++) {
                 long column = at_column + c;

@@ -12,21 +12,21 @@ struct Peak {
 
 // Scores from..to - 1 of a row of blocks, each `stride` after the other, become e^(score - most), the others zeros.
 static Peak exponentials(float *row, long stride, long blocks, long from, long to) {
-    Integers places = counted();
-    Lanes most = all(-INFINITY), total{};
+    Ints places = counted();
+    Floats most = all(-INFINITY), total{};
     for (long block = 0; block < blocks; block++) {
-        Integers place = places + int32_t(block * WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
-        Lanes score = seen ? load(row + block * stride) : all(-INFINITY);
+        Ints place = places + int32_t(block * SIMD_WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
+        Floats score = select(seen, load(row + block * stride), all(-INFINITY));
         store(row + block * stride, score);
         most = larger(score, most);
     }
-    float peak = folded(most, larger);
+    float peak = folded(most, Larger{});
     for (long block = 0; block < blocks; block++) {
-        Lanes weight = exponential(load(row + block * stride) - peak);
+        Floats weight = exponential(load(row + block * stride) - peak);
         store(row + block * stride, weight);
         total += weight;
     }
-    return {peak, 1 / folded(total, [](Lanes a, Lanes b) { return a + b; })};
+    return {peak, 1 / folded(total, Plus{})};
 }
 
 // Of every head and token the largest score, then of every head and token 1 / the sum of weights; or nothing.
@@ -63,8 +63,8 @@ template <typename T> struct Forward {
         std::unique_ptr<float[]> weights, sums;
     };
     Room make_room() const {
-        return {room<uint32_t>(MOST_ROWS * panels.words), room<uint32_t>(2 * WIDTH * panels.words),
-                room<float>(MOST_ROWS * (shape.most_keys() + WIDTH)), room<float>(MOST_ROWS * shape.value_size)};
+        return {room<uint32_t>(MOST_ROWS * panels.words), room<uint32_t>(2 * SIMD_WIDTH * panels.words),
+                room<float>(MOST_ROWS * (shape.most_keys() + SIMD_WIDTH)), room<float>(MOST_ROWS * shape.value_size)};
     }
 
     // Keys that are read only once are not worth being kept as panels.
@@ -75,22 +75,22 @@ template <typename T> struct Forward {
     // Dot products with panels first..last - 1 that are made a pair at a time.
     void dots_once(Series<T> keys, long rows, const Room &room, long first, long last, long stop) const {
         float *to = room.weights.get();
-        for (long panel = first; panel < last; panel += 2, to += 2 * rows * WIDTH) {
+        for (long panel = first; panel < last; panel += 2, to += 2 * rows * SIMD_WIDTH) {
             long count = std::min(2L, last - panel);
             for (long i = 0; i < count; i++) {
-                long start = (panel + i) * WIDTH;
-                pack([&](long r) { return keys.at(start + r); }, std::min(WIDTH, stop - start), panels.words,
-                     room.pair.get() + i * panels.words * WIDTH);
+                long start = (panel + i) * SIMD_WIDTH;
+                pack([&](long r) { return keys.at(start + r); }, std::min(SIMD_WIDTH, stop - start), panels.words,
+                     room.pair.get() + i * panels.words * SIMD_WIDTH);
             }
             dot<T>(rows, room.few.get(), room.pair.get(), count, panels.words, shape.scale, to);
         }
     }
 
-    // Asks for WIDTH of the cache's rows that an item reads, from its row `start` on.
+    // Asks for SIMD_WIDTH of the cache's rows that an item reads, from its row `start` on.
     void fetch(long item, long start) const {
         if (!k.cache_row || item >= items() || is_packed(sequence(item))) return;
         const Sequence &s = shape.sequences[sequence(item)];
-        long from = std::min(shape.first_seen(s.prefix) + start, s.keys()), to = std::min(from + WIDTH, s.keys());
+        long from = std::min(shape.first_seen(s.prefix) + start, s.keys()), to = std::min(from + SIMD_WIDTH, s.keys());
         ask(k.of(s, head(item)).before + from * k.stride, (to - from) * k.stride);
         ask(v.of(s, head(item)).before + from * v.stride, (to - from) * v.stride);
     }
@@ -99,7 +99,7 @@ template <typename T> struct Forward {
         long sequence = this->sequence(item), kv_head = head(item);
         const Sequence &s = shape.sequences[sequence];
         Tile tile(shape, sequence, kv_head, work.part(item / shape.kv_heads));
-        long rows = tile.rows, first = tile.first_block(), last = tile.last_block(), begin = first * WIDTH;
+        long rows = tile.rows, first = tile.first_block(), last = tile.last_block(), begin = first * SIMD_WIDTH;
         float *weights = room.weights.get(), *sums = room.sums.get();
         gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, panels.words, room.few.get());
         if (is_packed(sequence))
@@ -108,10 +108,10 @@ template <typename T> struct Forward {
             dots_once(k.of(s, kv_head), rows, room, first, last, tile.to(rows - 1));
         Peak found[MOST_ROWS];
         for (long r = 0; r < rows; r++)
-            found[r] = exponentials(weights + r * WIDTH, rows * WIDTH, last - first, tile.from(r) - begin,
+            found[r] = exponentials(weights + r * SIMD_WIDTH, rows * SIMD_WIDTH, last - first, tile.from(r) - begin,
                                     tile.to(r) - begin);
         std::fill_n(sums, rows * shape.value_size, 0.0f);
-        long from = tile.from(0), to = tile.to(rows - 1), step = is_packed(sequence) ? to - from : WIDTH;
+        long from = tile.from(0), to = tile.to(rows - 1), step = is_packed(sequence) ? to - from : SIMD_WIDTH;
         for (long at = from; at < to; at += step) {
             fetch(item + 1, at - from);
             mix_series(rows, weights, v.of(s, kv_head), begin, at, std::min(at + step, to), sums, shape.value_size);

@@ -89,8 +89,8 @@ struct Tile {
     // A row sees the keys from..to - 1, and all rows together those of the blocks first..last - 1.
     long to(long row) const { return prefix + token(row) + 1; }
     long from(long row) const { return std::max(0L, to(row) - window); }
-    long first_block() const { return from(0) / WIDTH; }
-    long last_block() const { return (to(rows - 1) + WIDTH - 1) / WIDTH; }
+    long first_block() const { return from(0) / SIMD_WIDTH; }
+    long last_block() const { return (to(rows - 1) + SIMD_WIDTH - 1) / SIMD_WIDTH; }
 };
 
 // The parts of all sequences, in one line.
@@ -103,14 +103,14 @@ struct Work {
     long part(long item) const { return item - starts[sequence(item)]; }
 };
 
-inline Integers counted() {
-    Integers places{};
-    for (long i = 0; i < WIDTH; i++) places[i] = int32_t(i);
-    return places;
+inline Ints counted() {
+    int32_t places[SIMD_WIDTH];
+    for (long i = 0; i < SIMD_WIDTH; i++) places[i] = int32_t(i);
+    return read<Ints>(places);
 }
 
 template <typename T> void scaled(const float *sums, long size, float scale, T *to) {
-    for (long i = 0; i < size; i += WIDTH) store(to + i, load(sums + i) * scale);
+    for (long i = 0; i < size; i += SIMD_WIDTH) store(to + i, load(sums + i) * scale);
 }
 
 }  // namespace attention

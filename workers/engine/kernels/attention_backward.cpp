@@ -11,20 +11,20 @@ constexpr long CHUNK = 8;  // Blocks of queries whose weights are held at once, 
 // Scores from..to - 1 of a row become weights, and what meets them their slopes; the sum of both's products.
 static float score_slopes(float *scores, float *slopes, long stride, long blocks, float most, float inverse, long from,
                           long to) {
-    Integers places = counted();
-    Lanes total{};
+    Ints places = counted();
+    Floats total{};
     for (long block = 0; block < blocks; block++) {
-        Integers place = places + int32_t(block * WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
-        Lanes weight = exponential(load(scores + block * stride) - most) * inverse;
-        weight = seen ? weight : all(0.0f);
-        Lanes slope = seen ? load(slopes + block * stride) : all(0.0f);
+        Ints place = places + int32_t(block * SIMD_WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
+        Floats weight = exponential(load(scores + block * stride) - most) * inverse;
+        weight = select(seen, weight, all(0.0f));
+        Floats slope = select(seen, load(slopes + block * stride), all(0.0f));
         store(scores + block * stride, weight);
         store(slopes + block * stride, slope);
         total += weight * slope;
     }
-    float along = folded(total, [](Lanes a, Lanes b) { return a + b; });
+    float along = folded(total, Plus{});
     for (long block = 0; block < blocks; block++) {
-        Lanes slope = load(slopes + block * stride) - along;
+        Floats slope = load(slopes + block * stride) - along;
         store(slopes + block * stride, load(scores + block * stride) * slope);
     }
     return along;
@@ -35,7 +35,7 @@ template <typename T> struct Backward {
     Heads<T> q, k, v, slope, q_slope, k_slope, v_slope;
     const float *peaks;
     long tokens;
-    std::unique_ptr<float[]> along = room<float>(shape.heads * tokens + WIDTH);
+    std::unique_ptr<float[]> along = room<float>(shape.heads * tokens + SIMD_WIDTH);
     KeyPanels<T> k_panels{shape, shape.size}, v_panels{shape, shape.value_size};
     Panels q_panels{shape.heads, shape.size * long(sizeof(T))};
     Panels slope_panels{shape.heads, shape.value_size * long(sizeof(T))};
@@ -45,7 +45,7 @@ template <typename T> struct Backward {
         std::unique_ptr<float[]> weights, slopes, sums, value_sums;
     };
     Room make_room() const {
-        long weights = MOST_ROWS * std::max(shape.most_keys() + WIDTH, CHUNK * WIDTH);
+        long weights = MOST_ROWS * std::max(shape.most_keys() + SIMD_WIDTH, CHUNK * SIMD_WIDTH);
         return {room<uint32_t>(MOST_ROWS * k_panels.words), room<uint32_t>(MOST_ROWS * v_panels.words),
                 room<float>(weights), room<float>(weights),
                 room<float>(MOST_ROWS * shape.size), room<float>(MOST_ROWS * shape.value_size)};
@@ -62,12 +62,12 @@ template <typename T> struct Backward {
         k_panels.dots(sequence, kv_head, rows, room.few.get(), first, first + blocks, shape.scale, weights);
         v_panels.dots(sequence, kv_head, rows, room.few_values.get(), first, first + blocks, 1, slopes);
         for (long r = 0; r < rows; r++) {
-            long place = tile.head(r) * tokens + s.start + tile.token(r), seen = first * WIDTH;
-            along[place] = score_slopes(weights + r * WIDTH, slopes + r * WIDTH, rows * WIDTH, blocks, peaks[place],
+            long place = tile.head(r) * tokens + s.start + tile.token(r), seen = first * SIMD_WIDTH;
+            along[place] = score_slopes(weights + r * SIMD_WIDTH, slopes + r * SIMD_WIDTH, rows * SIMD_WIDTH, blocks, peaks[place],
                                         peaks[shape.heads * tokens + place], tile.from(r) - seen, tile.to(r) - seen);
         }
         std::fill_n(room.sums.get(), rows * shape.size, 0.0f);
-        mix_series(rows, slopes, k.of(s, kv_head), first * WIDTH, tile.from(0), tile.to(rows - 1), room.sums.get(),
+        mix_series(rows, slopes, k.of(s, kv_head), first * SIMD_WIDTH, tile.from(0), tile.to(rows - 1), room.sums.get(),
                    shape.size);
         for (long r = 0; r < rows; r++)
             scaled(room.sums.get() + r * shape.size, shape.size, shape.scale,
@@ -96,9 +96,9 @@ template <typename T> struct Backward {
     void add_reader(long reader, long head, long offset, long rows, const Room &room) const {
         const Sequence &s = shape.sequences[reader];
         long from = std::max(0L, offset), to = std::min(s.length, offset + rows - 1 + shape.window);
-        for (long block = from / WIDTH; block * WIDTH < to; block += CHUNK) {
-            long first = block * WIDTH, stop = std::min(to, first + CHUNK * WIDTH);
-            long begin = std::max(from, first) - first, blocks = (stop - first + WIDTH - 1) / WIDTH;
+        for (long block = from / SIMD_WIDTH; block * SIMD_WIDTH < to; block += CHUNK) {
+            long first = block * SIMD_WIDTH, stop = std::min(to, first + CHUNK * SIMD_WIDTH);
+            long begin = std::max(from, first) - first, blocks = (stop - first + SIMD_WIDTH - 1) / SIMD_WIDTH;
             float *weights = room.weights.get(), *slopes = room.slopes.get();
             dot<T>(rows, room.few.get(), q_panels.of(reader, head) + first * k_panels.words, blocks, k_panels.words,
                    shape.scale, weights);
@@ -112,19 +112,19 @@ template <typename T> struct Backward {
     }
     void weigh(const Sequence &s, long head, long first, long blocks, long offset, long rows, float *weights,
                float *slopes) const {
-        Integers places = counted();
+        Ints places = counted();
         for (long block = 0; block < blocks; block++) {
-            long token = first + block * WIDTH, at = head * tokens + s.start + token;
-            Lanes most = load(peaks + at), inverse = load(peaks + shape.heads * tokens + at);
-            Lanes towards = load(&along[at]);
-            for (long r = 0; r < rows; r++, weights += WIDTH, slopes += WIDTH) {
+            long token = first + block * SIMD_WIDTH, at = head * tokens + s.start + token;
+            Floats most = load(peaks + at), inverse = load(peaks + shape.heads * tokens + at);
+            Floats towards = load(&along[at]);
+            for (long r = 0; r < rows; r++, weights += SIMD_WIDTH, slopes += SIMD_WIDTH) {
                 long seen_from = offset + r, seen_to = std::min(s.length, seen_from + shape.window);
-                Integers place = places + int32_t(token);
-                Integers seen = (place >= int32_t(seen_from)) & (place < int32_t(seen_to));
-                Lanes weight = exponential(load(weights) - most) * inverse;
-                weight = seen ? weight : all(0.0f);
+                Ints place = places + int32_t(token);
+                Ints seen = (place >= int32_t(seen_from)) & (place < int32_t(seen_to));
+                Floats weight = exponential(load(weights) - most) * inverse;
+                weight = select(seen, weight, all(0.0f));
                 store(weights, weight);
-                store(slopes, seen ? weight * (load(slopes) - towards) : all(0.0f));
+                store(slopes, select(seen, weight * (load(slopes) - towards), all(0.0f)));
             }
         }
     }

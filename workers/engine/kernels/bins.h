@@ -20,12 +20,12 @@ template <typename T> struct Mass {
     const T *row;
     float highest, temperature;
 
-    template <typename Count> Lanes exponent(long i, Count count) const {
+    template <typename Count> Floats exponent(long i, Count count) const {
         return (logits(row + i, count) - highest) / temperature;
     }
-    template <typename Count> Lanes operator()(long i, Count count) const { return exponential(exponent(i, count)); }
+    template <typename Count> Floats operator()(long i, Count count) const { return exponential(exponent(i, count)); }
     double sum(long start, long size) const {
-        Lanes sums{};
+        Floats sums{};
         each(size, [&](long i, auto count) { sums += (*this)(start + i, count); });
         return total(sums);
     }
@@ -56,10 +56,10 @@ template <typename T> class Bins {
   public:
     Bins(const Mass<T> &of, long size) : row(of.row), masses(size), places(size) {
         each(size, [&](long i, auto left) {
-            Lanes exponent = of.exponent(i, left), place = exponent * -float(PER_NAT), last = all(COUNT - 1);
-            Integers whole = __builtin_convertvector(place < last ? place : last, Integers);
+            Floats exponent = of.exponent(i, left), place = exponent * -float(PER_NAT), last = all(COUNT - 1);
+            Ints whole = converted<int32_t>(select(place < last, place, last));
             store(masses.data() + i, exponential(exponent), left);
-            std::memcpy(&places[i], &whole, std::min(WIDTH, size - i) * sizeof(int32_t));
+            std::memcpy(&places[i], &whole, std::min(SIMD_WIDTH, size - i) * sizeof(int32_t));
         });
         for (long i = 0; i < size; i++) mass[places[i]] += masses[i], count[places[i]]++;
     }

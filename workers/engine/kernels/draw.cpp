@@ -14,8 +14,9 @@ long inverse_cdf(const Mass<T> &mass, const std::vector<double> &sums, long size
     long start = block * BLOCK, length = std::min(BLOCK, size - start);
     double cumulated[BLOCK], inside = 0;
     each(length, [&](long i, auto count) {
-        Lanes masses = mass(start + i, count);
-        for (long lane = 0; lane < std::min(WIDTH, length - i); lane++) cumulated[i + lane] = inside += masses[lane];
+        float masses[SIMD_WIDTH];
+        store(masses, mass(start + i, count));
+        for (long n = 0; n < std::min(SIMD_WIDTH, length - i); n++) cumulated[i + n] = inside += masses[n];
     });
     mark = bounded(mark - before, inside);
     return start + std::min(std::upper_bound(cumulated, cumulated + length, mark) - cumulated, length - 1);

@@ -3,26 +3,16 @@
 // What is kept depends on the key, the sample, the token's position in it, the group of layers and the column, and on
 // nothing else: they are the counter of Philox4x32-10 (Salmon et al. 2011, doi:10.1145/2063384.2063405), which gives
 // sixteen times four numbers for 64 columns.
-#include "lanes.h"
+#include "simd.h"
 
 namespace dropouts {
 
-#ifdef __AVX512F__
-// 32 x 32 bits: the upper half of each product, and the lower.
-inline void multiply(Words a, uint32_t b, Words &high, Words &low) {
-    __m512i factor = _mm512_set1_epi32(b), even = _mm512_mul_epu32((__m512i)a, factor);
-    __m512i odd = _mm512_mul_epu32(_mm512_srli_epi64((__m512i)a, 32), factor);
-    high = (Words)_mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
-    low = (Words)_mm512_mask_blend_epi32(0xaaaa, even, _mm512_slli_epi64(odd, 32));
+template <typename V> ALWAYS void multiply(V a, uint32_t b, V &high, V &low) {
+    if constexpr (IsPair<V>::value)
+        multiply(a.low, b, high.low, low.low), multiply(a.high, b, high.high, low.high);
+    else
+        multiplied(a, b, high, low);
 }
-#else
-inline void multiply(Words a, uint32_t b, Words &high, Words &low) {
-    for (long i = 0; i < WIDTH; i++) {
-        uint64_t product = uint64_t(a[i]) * b;
-        high[i] = product >> 32, low[i] = uint32_t(product);
-    }
-}
-#endif
 
 inline void philox(Words (&x)[4], uint32_t key0, uint32_t key1) {
 #pragma GCC unroll 10
@@ -40,14 +30,15 @@ struct Mask {
     float factor;
 
     template <typename T> void row(const T *x, T *y, long columns, uint32_t sample, uint32_t position) const {
-        Words lane;
-        for (long i = 0; i < WIDTH; i++) lane[i] = i;
-        for (long block = 0; block * 4 * WIDTH < columns; block++) {
-            Words numbers[4] = {lane + uint32_t(block * WIDTH), Words{} + position, Words{} + sample, Words{} + group};
+        uint32_t places[SIMD_WIDTH];
+        for (long i = 0; i < SIMD_WIDTH; i++) places[i] = i;
+        Words column = read<Words>(places);
+        for (long block = 0; block * 4 * SIMD_WIDTH < columns; block++) {
+            Words numbers[4] = {column + uint32_t(block * SIMD_WIDTH), words(position), words(sample), words(group)};
             philox(numbers, uint32_t(key), uint32_t(key >> 32));
-            long at = block * 4 * WIDTH;
-            each(std::min(columns - at, 4 * WIDTH), [&](long place, auto count) {
-                Lanes kept = numbers[place / WIDTH] >= least ? all(factor) : all(0.0f);
+            long at = block * 4 * SIMD_WIDTH;
+            each(std::min(columns - at, 4 * SIMD_WIDTH), [&](long place, auto count) {
+                Floats kept = select(numbers[place / SIMD_WIDTH] >= least, all(factor), all(0.0f));
                 store(y + at + place, load(x + at + place, count) * kept, count);
             });
         }

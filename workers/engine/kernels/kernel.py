@@ -3,15 +3,18 @@
 import ctypes
 import logging
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from workers.engine.kernels.library import cache_folder, compiler, library
+from workers.engine.kernels.levels import chosen
+from workers.engine.kernels.library import is_whole, kernels_folder, library_file, load
 
 MODES = ("auto", "native", "torch")
 ARGUMENTS: dict[str, type[ctypes._SimpleCData]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
+NOT_BUILT = "no kernels were built for this processor (`make setup` does, with a C++ compiler such as g++)"
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
 logger = logging.getLogger(__name__)
@@ -20,20 +23,28 @@ _chosen: list[ctypes.CDLL | None] = []
 
 
 def choose(mode: str) -> None:
-    """Whether this process uses the kernels, to be said before a model is loaded: "auto" does where there is a C++
-    compiler, "native" insists, "torch" does without.
+    """Whether this process uses the kernels, to be said before a model is loaded: "auto" does where they were built
+    for this processor, "native" insists, "torch" does without.
 
     Raises:
-        ValueError: a mode that is not known, "native" without a compiler, or a compiler whose kernels cannot be had.
+        ValueError: a mode or a CPU level that is not known, a level that this processor cannot run, kernels that
+            cannot be loaded, or "native" without kernels.
     """
     if mode not in MODES:
         raise ValueError(f"kernels {mode!r} are not known; use one of {', '.join(MODES)}")
-    cxx = compiler() if mode != "torch" else None
-    if mode == "native" and cxx is None:
-        raise ValueError("kernels 'native' need a C++ compiler: install g++, or name one in CXX")
-    if mode == "auto" and cxx is None:
-        logger.info("no C++ compiler: on a CPU torch's operations do the work, about half as fast as our kernels")
-    _chosen[:] = [None if cxx is None else library(cache_folder(), cxx)]
+    file = None if mode == "torch" else built()
+    if file is None and mode == "native":
+        raise ValueError(f"kernels 'native' are not here: {NOT_BUILT}")
+    if file is None and mode == "auto":
+        logger.warning("%s; torch's operations do the work on a CPU, about half as fast", NOT_BUILT)
+    _chosen[:] = [None if file is None else load(file)]
+
+
+def built() -> Path | None:
+    """The library for the chosen level of this processor; None where it has no such level, or was not built."""
+    level = chosen()
+    file = level and library_file(kernels_folder(), level)
+    return file if file and is_whole(file) else None
 
 
 def have_kernels(device: torch.device, dtype: torch.dtype) -> bool:

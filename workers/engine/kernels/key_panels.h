@@ -12,16 +12,16 @@ struct Panels {
     std::unique_ptr<uint32_t[]> memory;
 
     Panels(long heads, long row_bytes) : heads(heads), words(row_bytes / 4) {}
-    void add(long rows) { starts.push_back(starts.back() + (rows + WIDTH - 1) / WIDTH); }
-    void allocate() { memory = room<uint32_t>(starts.back() * heads * words * WIDTH); }
+    void add(long rows) { starts.push_back(starts.back() + (rows + SIMD_WIDTH - 1) / SIMD_WIDTH); }
+    void allocate() { memory = room<uint32_t>(starts.back() * heads * words * SIMD_WIDTH); }
     uint32_t *of(long sequence, long head) const {
         long start = starts[sequence], count = starts[sequence + 1] - start;
-        return memory.get() + (start * heads + head * count) * words * WIDTH;
+        return memory.get() + (start * heads + head * count) * words * SIMD_WIDTH;
     }
     template <typename RowAt> void fill(long sequence, long head, long rows, RowAt row) {
         uint32_t *panel = of(sequence, head);
-        for (long i = 0; i < rows; i += WIDTH, panel += words * WIDTH)
-            pack([&](long r) { return row(i + r); }, std::min(WIDTH, rows - i), words, panel);
+        for (long i = 0; i < rows; i += SIMD_WIDTH, panel += words * SIMD_WIDTH)
+            pack([&](long r) { return row(i + r); }, std::min(SIMD_WIDTH, rows - i), words, panel);
     }
 };
 
@@ -32,25 +32,25 @@ template <typename T> struct KeyPanels : Panels {
     KeyPanels(const Shape &shape, long size) : Panels(shape.kv_heads, size * sizeof(T)), shape(shape) {}
     long borrowed(long sequence) const {
         const Sequence &s = shape.sequences[sequence];
-        return s.leader == sequence ? 0 : s.prefix / WIDTH;
+        return s.leader == sequence ? 0 : s.prefix / SIMD_WIDTH;
     }
-    void add(long sequence) { Panels::add(shape.sequences[sequence].keys() - borrowed(sequence) * WIDTH); }
+    void add(long sequence) { Panels::add(shape.sequences[sequence].keys() - borrowed(sequence) * SIMD_WIDTH); }
     void add_none() { Panels::add(0); }
     void fill(long sequence, long head, Series<T> rows) {
-        long first = borrowed(sequence) * WIDTH, count = shape.sequences[sequence].keys() - first;
+        long first = borrowed(sequence) * SIMD_WIDTH, count = shape.sequences[sequence].keys() - first;
         Panels::fill(sequence, head, count, [&](long i) { return rows.at(first + i); });
     }
     // Dot products of `rows` gathered rows with the sequence's panels first..last - 1.
     void dots(long sequence, long head, long rows, const uint32_t *few, long first, long last, float scale,
               float *to) const {
-        long own = borrowed(sequence), border = std::min(std::max(own, first), last), size = words * WIDTH;
+        long own = borrowed(sequence), border = std::min(std::max(own, first), last), size = words * SIMD_WIDTH;
         if (first < border) {
             const uint32_t *panels = of(shape.sequences[sequence].leader, head) + first * size;
             dot<T>(rows, few, panels, border - first, words, scale, to);
         }
         if (border < last) {
             const uint32_t *panels = of(sequence, head) + (border - own) * size;
-            dot<T>(rows, few, panels, last - border, words, scale, to + (border - first) * rows * WIDTH);
+            dot<T>(rows, few, panels, last - border, words, scale, to + (border - first) * rows * SIMD_WIDTH);
         }
     }
 };

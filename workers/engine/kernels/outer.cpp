@@ -2,17 +2,19 @@
 // The rows are summed in their order, bf16 ones in pairs.
 #include <memory>
 
-#include "lanes.h"
+#include "simd.h"
 
 namespace outers {
 
-constexpr long COLUMNS = 4 * WIDTH, MOST = 6;  // 24 sums in 32 registers, where the machine has those of 512 bits.
+// Vectors of columns, and numbers of u, whose sums are in registers together.
+constexpr long VECTORS = MOST_SUMS >= 24 ? 4 : 2, MOST = MOST_SUMS / VECTORS;
+constexpr long COLUMNS = VECTORS * SIMD_WIDTH;
 
 // Sixteen columns of a row, or of it and the next, as words; there may be no next one.
-template <typename Count> Words words(const float *row, const float *, Count count) { return (Words)load(row, count); }
+template <typename Count> Words words(const float *row, const float *, Count count) { return as<uint32_t>(load(row, count)); }
 template <typename Count> Words words(const bf16 *row, const bf16 *next, Count count) {
-    Words first = (Words)load(row, count) >> 16;
-    return next ? first | (Words)load(next, count) : first;
+    Words first = as<uint32_t>(load(row, count)) >> 16;
+    return next ? first | as<uint32_t>(load(next, count)) : first;
 }
 
 // As many u's of a row, or pairs of u's, as words.
@@ -33,26 +35,26 @@ template <typename T> struct Outer {
     float factor, *sums;
 
     // S of the u's with the columns that begin at `column`, of which `counts` are there for each sixteen.
-    template <long S, typename Count> void tile(long s, long column, const Count (&counts)[4]) const {
+    template <long S, typename Count> void tile(long s, long column, const Count (&counts)[VECTORS]) const {
         constexpr long step = PER_WORD<T>;
-        Lanes sum[S][4] = {};
+        Floats sum[S][VECTORS] = {};
         const uint32_t *own = u + s;
         for (long n = 0; n < rows; n += step, own += width) {
             const T *row = v + n * v_stride + column, *next = n + 1 < rows ? row + v_stride : nullptr;
-            Words x[4];
+            Words x[VECTORS];
 #pragma GCC unroll 4
-            for (long i = 0; i < 4; i++)
-                x[i] = words(row + i * WIDTH, next ? next + i * WIDTH : nullptr, counts[i]);
+            for (long i = 0; i < VECTORS; i++)
+                x[i] = words(row + i * SIMD_WIDTH, next ? next + i * SIMD_WIDTH : nullptr, counts[i]);
 #pragma GCC unroll 6
             for (long k = 0; k < S; k++)
 #pragma GCC unroll 4
-                for (long i = 0; i < 4; i++) add_word<T>(sum[k][i], own + k, x[i]);
+                for (long i = 0; i < VECTORS; i++) add_word<T>(sum[k][i], own + k, x[i]);
         }
         for (long k = 0; k < S; k++)
-            for (long i = 0; i < 4; i++)
-                store(sums + (s + k) * columns + column + i * WIDTH, sum[k][i] * factor, counts[i]);
+            for (long i = 0; i < VECTORS; i++)
+                store(sums + (s + k) * columns + column + i * SIMD_WIDTH, sum[k][i] * factor, counts[i]);
     }
-    template <typename Count> void tiles(long column, const Count (&counts)[4]) const {
+    template <typename Count> void tiles(long column, const Count (&counts)[VECTORS]) const {
         long s = 0;
         for (; s + MOST <= width; s += MOST) tile<MOST>(s, column, counts);
         for (; s + 2 <= width; s += 2) tile<2>(s, column, counts);
@@ -61,8 +63,8 @@ template <typename T> struct Outer {
     void run(long column) const {
         long left = columns - column;
         if (left >= COLUMNS) return tiles<Full>(column, {});
-        long counts[4];
-        for (long i = 0; i < 4; i++) counts[i] = std::max(0L, std::min(left - i * WIDTH, WIDTH));
+        long counts[VECTORS];
+        for (long i = 0; i < VECTORS; i++) counts[i] = std::max(0L, std::min(left - i * SIMD_WIDTH, SIMD_WIDTH));
         tiles<long>(column, counts);
     }
 };

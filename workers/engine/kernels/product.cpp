@@ -7,33 +7,30 @@
 // Named, since templates of several files share one library.
 namespace products {
 
-constexpr long MOST_ROWS = 12;  // 24 sums in 32 registers, where the machine has those of 512 bits.
-constexpr long BLOCK_ROWS = 10 * MOST_ROWS;
+constexpr long MOST_ROWS = MOST_SUMS / 2;  // Of a panel.
+constexpr long BLOCK_ROWS = 120;  // A multiple of MOST_ROWS.
 // Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
 constexpr long PART_INPUTS = 4096;
 
-// The sums stay in registers only where all that works on them is one function.
-#define ALWAYS __attribute__((always_inline)) inline
-
 // The sums of R rows and one panel, or its left half.
 template <typename T, long R, bool both = true> struct Tile {
-    Lanes left[R], right[R];
+    Floats left[R], right[R];
 
     ALWAYS void begin(const float *bias) {
-        Lanes first = bias ? load(bias) : Lanes{}, second = bias ? load(bias + WIDTH) : Lanes{};
+        Floats first = bias ? load(bias) : Floats{}, second = bias ? load(bias + SIMD_WIDTH) : Floats{};
 #pragma GCC unroll 16
         for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
     }
     ALWAYS void go_on(const float *sums, long stride) {
-        for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + WIDTH);
+        for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + SIMD_WIDTH);
     }
     ALWAYS void wait(float *sums, long stride) const {
-        for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + WIDTH, right[r]);
+        for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + SIMD_WIDTH, right[r]);
     }
     ALWAYS void add(const T *x, long x_stride, const T *panel, long inputs) {
-        constexpr long step = PER_WORD<T>, width = both ? PANEL : WIDTH;
+        constexpr long step = PER_WORD<T>, width = both ? PANEL : SIMD_WIDTH;
         for (long i = 0; i < inputs; i += step, panel += step * width) {
-            Words first = read<Words>(panel), second = both ? read<Words>(panel + step * WIDTH) : Words{};
+            Words first = read<Words>(panel), second = both ? read<Words>(panel + step * SIMD_WIDTH) : Words{};
 #pragma GCC unroll 16
             for (long r = 0; r < R; r++) {
                 add_word<T>(left[r], x + r * x_stride + i, first);
@@ -45,12 +42,12 @@ template <typename T, long R, bool both = true> struct Tile {
         for (long r = 0; r < R; r++, y += stride, plus += plus ? stride : 0) {
             if (columns >= PANEL) {
                 store(y, plus ? left[r] + load(plus) : left[r]);
-                store(y + WIDTH, plus ? right[r] + load(plus + WIDTH) : right[r]);
+                store(y + SIMD_WIDTH, plus ? right[r] + load(plus + SIMD_WIDTH) : right[r]);
                 continue;
             }
-            long first = std::min(columns, WIDTH), second = columns - first;
+            long first = std::min(columns, SIMD_WIDTH), second = columns - first;
             store(y, plus ? left[r] + load(plus, first) : left[r], first);
-            store(y + WIDTH, plus ? right[r] + load(plus + WIDTH, second) : right[r], second);
+            store(y + SIMD_WIDTH, plus ? right[r] + load(plus + SIMD_WIDTH, second) : right[r], second);
         }
     }
 };
@@ -64,9 +61,9 @@ template <typename T> struct Layer {
     float *sums;  // [rows, outputs filled up to PANEL] between the parts, where there are several.
     long from, to;  // The inputs of this part.
 
-    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row, float *) const {
+    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row) const {
         long columns = route.columns - panel * PANEL;
-        if (columns > WIDTH)
+        if (columns > SIMD_WIDTH)
             low_rank<R, true>(route, panel, row);
         else if (columns > 0)
             low_rank<R, false>(route, panel, row);
@@ -75,7 +72,7 @@ template <typename T> struct Layer {
         Tile<T, R, both> tile;
         tile.begin(nullptr);
         tile.add(adapter_x + row * inputs, inputs, route.a + panel * PANEL * inputs, inputs);
-        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : WIDTH);
+        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : SIMD_WIDTH);
     }
     // The part of the frozen weights, begun or gone on with; whether it is the last.
     template <long R> ALWAYS bool frozen(Tile<T, R> &tile, long panel, long row) const {
@@ -104,13 +101,13 @@ template <typename T> struct Layer {
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
     }
     // Rows of one route.
-    template <long R> void tile(const Route<T> &route, long panel, long row, float *) const {
+    template <long R> void tile(const Route<T> &route, long panel, long row) const {
         Tile<T, R> tile;
         expect<R>(panel, row);
         if (frozen(tile, panel, row)) finish(tile, route, panel, row);
     }
     // Rows of several routes: the frozen weights' sums of all of them, and then what each route adds to its own.
-    template <long R> void begin_mixed(const Route<T> &, long panel, long row, float *mixed) const {
+    template <long R> void begin_mixed(long panel, long row, float *mixed) const {
         Tile<T, R> tile;
         if (frozen(tile, panel, row)) tile.wait(mixed, PANEL);
     }
@@ -121,21 +118,16 @@ template <typename T> struct Layer {
     }
 };
 
-template <typename T> using TileOf = void (Layer<T>::*)(const Route<T> &, long, long, float *) const;
-#define OF(T, NAME, R) &Layer<T>::template NAME<R>
-#define EACH(T, NAME)                                                                                                 \
-    {nullptr, OF(T, NAME, 1), OF(T, NAME, 2), OF(T, NAME, 3), OF(T, NAME, 4), OF(T, NAME, 5), OF(T, NAME, 6),         \
-     OF(T, NAME, 7), OF(T, NAME, 8), OF(T, NAME, 9), OF(T, NAME, 10), OF(T, NAME, 11), OF(T, NAME, 12)}
-
-// f(from, to) for tiles of nearly the same height.
+// f(from, rows) for tiles of nearly the same height, a constant.
 template <typename F> void tiles(long start, long stop, F f) {
     long count = std::max(0L, stop - start + MOST_ROWS - 1) / MOST_ROWS;
-    for (long i = 0; i < count; i++) f(start + (stop - start) * i / count, start + (stop - start) * (i + 1) / count);
+    for (long i = 0; i < count; i++) {
+        long from = start + (stop - start) * i / count, to = start + (stop - start) * (i + 1) / count;
+        with_constant<MOST_ROWS>(to - from, [&](auto rows) { f(from, rows); });
+    }
 }
 
 template <typename T> struct Product {
-    static constexpr TileOf<T> low_rank[] = EACH(T, low_rank_tile), whole[] = EACH(T, tile);
-    static constexpr TileOf<T> begin_mixed[] = EACH(T, begin_mixed), finish_mixed[] = EACH(T, finish_mixed);
     const Route<T> *routes;
     long count;
 
@@ -147,22 +139,27 @@ template <typename T> struct Product {
         }
     }
     void halfway(const Layer<T> &layer, const Route<T> &route, long panel, long start, long stop) const {
-        long first = std::max(route.start, start), last = std::min(route.stop, stop);
-        tiles(first, last, [&](long from, long to) { (layer.*low_rank[to - from])(route, panel, from, nullptr); });
+        tiles(std::max(route.start, start), std::min(route.stop, stop), [&](long from, auto rows) {
+            layer.template low_rank_tile<rows>(route, panel, from);
+        });
     }
     void sums(const Layer<T> &layer, long panel, long start, long stop) const {
-        tiles(start, stop, [&](long from, long to) {
-            float mixed[MOST_ROWS * PANEL];
+        tiles(start, stop, [&](long from, auto rows) {
             const Route<T> *alone = nullptr;
-            on_routes(from, to, [&](const Route<T> &route, long first, long last) {
-                if (first == from && last == to) alone = &route;
+            on_routes(from, from + rows, [&](const Route<T> &route, long first, long last) {
+                if (last - first == rows) alone = &route;
             });
-            if (alone) return (layer.*whole[to - from])(*alone, panel, from, nullptr);
-            (layer.*begin_mixed[to - from])(routes[0], panel, from, mixed);
-            if (layer.to == layer.inputs)
-                on_routes(from, to, [&](const Route<T> &route, long first, long last) {
-                    (layer.*finish_mixed[last - first])(route, panel, first, mixed + (first - from) * PANEL);
-                });
+            alone ? layer.template tile<rows>(*alone, panel, from) : mixed<rows>(layer, panel, from);
+        });
+    }
+    template <long R> void mixed(const Layer<T> &layer, long panel, long row) const {
+        float sums[R * PANEL];
+        layer.template begin_mixed<R>(panel, row, sums);
+        if (layer.to < layer.inputs) return;
+        on_routes(row, row + R, [&](const Route<T> &route, long first, long last) {
+            with_constant<R>(last - first, [&](auto rows) {
+                layer.template finish_mixed<rows>(route, panel, first, sums + (first - row) * PANEL);
+            });
         });
     }
 };

@@ -1,5 +1,5 @@
 // y = x / sqrt(mean(x^2) + eps) * w of each head's numbers, and its slope; tokens lie `stride` apart in x.
-#include "lanes.h"
+#include "simd.h"
 
 namespace {
 
@@ -14,9 +14,9 @@ template <typename T> struct Norm {
     float inverse(float squares) const { return 1 / std::sqrt(squares / size + eps); }
 
     void forward(const T *from, T *y) const {
-        Lanes squares{};
+        Floats squares{};
         each(size, [&](long i, auto count) {
-            Lanes numbers = load(from + i, count);
+            Floats numbers = load(from + i, count);
             squares += numbers * numbers;
         });
         float scale = inverse(sum(squares));
@@ -25,15 +25,15 @@ template <typename T> struct Norm {
         });
     }
     void backward(const T *from, const T *grad, T *slope) const {
-        Lanes squares{}, dots{};
+        Floats squares{}, dots{};
         each(size, [&](long i, auto count) {
-            Lanes numbers = load(from + i, count);
+            Floats numbers = load(from + i, count);
             squares += numbers * numbers;
             dots += numbers * (load(grad + i, count) * load(weight + i, count));
         });
         float scale = inverse(sum(squares)), along = sum(dots) * scale * scale / size;
         each(size, [&](long i, auto count) {
-            Lanes across = load(grad + i, count) * load(weight + i, count) - load(from + i, count) * along;
+            Floats across = load(grad + i, count) * load(weight + i, count) - load(from + i, count) * along;
             store(slope + i, across * scale, count);
         });
     }

@@ -1,5 +1,5 @@
 // Each head's vector turned by its token's angles, its halves as the pairs that turn; y may be x.
-#include "lanes.h"
+#include "simd.h"
 
 namespace {
 
@@ -10,8 +10,8 @@ template <typename T> struct Turn {
 
     void operator()(const T *x, T *y) const {
         each(pairs, [&](long i, auto count) {
-            Lanes a = load(x + i, count), b = load(x + pairs + i, count);
-            Lanes c = load(cos + i, count), s = load(sin + i, count) * sign;
+            Floats a = load(x + i, count), b = load(x + pairs + i, count);
+            Floats c = load(cos + i, count), s = load(sin + i, count) * sign;
             store(y + i, a * c - b * s, count);
             store(y + pairs + i, b * c + a * s, count);
         });

@@ -1,9 +1,9 @@
 // Which rows of a product are an adapter's, and its matrices: a row of the table that packed_routes.py lays out.
 #pragma once
 
-#include "lanes.h"
+#include "simd.h"
 
-constexpr long PANEL = 2 * WIDTH;
+constexpr long PANEL = 2 * SIMD_WIDTH;
 
 // Rows start..stop - 1 are an adapter's, whose A has `columns` outputs, filled up to `width`, a multiple of PANEL; or 0
 // for the base model alone. The last panel of A may be half as wide. Panel p of B has `b_inputs` inputs: of h those

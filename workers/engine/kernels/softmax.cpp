@@ -4,18 +4,18 @@
 namespace vocabulary {
 
 template <typename T> float highest(const T *row, long size) {
-    Lanes most = all(-INFINITY);
+    Floats most = all(-INFINITY);
     each(size, [&](long i, auto count) { most = larger(logits(row + i, count), most); });
-    return largest(most);
+    return folded(most, Larger{});
 }
 
 template <typename T> Softmax softmax(const T *row, long size, double *sums) {
     Softmax result{highest(row, size), 0, 0};
     for (long start = 0; start < size; start += BLOCK) {
-        Lanes exponentials{}, weighted{};
+        Floats exponentials{}, weighted{};
         each(std::min(BLOCK, size - start), [&](long i, auto count) {
             // 0 and not NaN, where it is multiplied by a difference of minus infinity.
-            Lanes difference = logits(row + start + i, count) - result.highest, e = exponential(difference);
+            Floats difference = logits(row + start + i, count) - result.highest, e = exponential(difference);
             exponentials += e;
             weighted += e * larger(difference, all(-100.0f));
         });

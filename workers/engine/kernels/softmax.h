@@ -2,29 +2,29 @@
 // numbers are the same to the bit.
 #pragma once
 
-#include "lanes.h"
+#include "simd.h"
 
 namespace vocabulary {
 
 // Exponentials are summed in fp32 over so many logits, sixteen sums side by side, and in fp64 from there on.
 constexpr long BLOCK = 256;
-typedef double Doubles __attribute__((vector_size(64)));
 
-inline double total(Lanes x) {
-    typedef float Half __attribute__((vector_size(32)));
-    float parts[WIDTH];
+// In fp64, those eight apart first.
+inline double total(Floats x) {
+    float parts[SIMD_WIDTH];
     store(parts, x);
-    Doubles both = __builtin_convertvector(read<Half>(parts), Doubles) +
-                   __builtin_convertvector(read<Half>(parts + WIDTH / 2), Doubles);
-    return ((both[0] + both[4]) + (both[1] + both[5])) + ((both[2] + both[6]) + (both[3] + both[7]));
+    double sums[8];
+    for (long i = 0; i < 8; i++) sums[i] = double(parts[i]) + parts[i + 8];
+    return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
 // Logits; after the last of a row, tokens that are impossible.
-template <typename T> inline Lanes logits(const T *from, Full) { return load(from); }
-template <typename T> inline Lanes logits(const T *from, long count) {
-    Lanes x = load(from, count);
-    for (long i = count; i < WIDTH; i++) x[i] = -INFINITY;
-    return x;
+template <typename T> inline Floats logits(const T *from, Full) { return load(from); }
+template <typename T> inline Floats logits(const T *from, long count) {
+    float numbers[SIMD_WIDTH];
+    store(numbers, load(from, count));
+    std::fill(numbers + count, numbers + SIMD_WIDTH, -INFINITY);
+    return load(numbers);
 }
 
 struct Softmax {

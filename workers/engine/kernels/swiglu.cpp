@@ -1,14 +1,14 @@
 // silu(gate) * up of gate and up side by side, and its slope.
-#include "lanes.h"
+#include "simd.h"
 
 namespace {
 
-inline Lanes sigmoid(Lanes x) { return 1.0f / (1.0f + exponential(-x)); }
+inline Floats sigmoid(Floats x) { return 1.0f / (1.0f + exponential(-x)); }
 
 template <typename T> void activate(const T *gate, long size, T *y) {
     const T *up = gate + size;
     each(size, [&](long i, auto count) {
-        Lanes g = load(gate + i, count);
+        Floats g = load(gate + i, count);
         store(y + i, g * sigmoid(g) * load(up + i, count), count);
     });
 }
@@ -17,7 +17,7 @@ template <typename T> void slope(const T *gate, const T *grad, long size, T *gat
     const T *up = gate + size;
     T *up_slope = gate_slope + size;
     each(size, [&](long i, auto count) {
-        Lanes g = load(gate + i, count), s = sigmoid(g), upstream = load(grad + i, count);
+        Floats g = load(gate + i, count), s = sigmoid(g), upstream = load(grad + i, count);
         store(up_slope + i, upstream * (g * s), count);
         store(gate_slope + i, upstream * load(up + i, count) * (s * (1.0f + g * (1.0f - s))), count);
     });

@@ -6,26 +6,26 @@ namespace transposes {
 
 // 32 outputs of 32 inputs, whole: words of the first 16 outputs, then of the others.
 void whole(const float *from, float *to) {
-    for (long output = 0; output < PANEL; output += WIDTH)
-        for (long input = 0; input < PANEL; input += WIDTH) {
-            Words square[WIDTH];
-            for (long i = 0; i < WIDTH; i++) square[i] = read<Words>(from + (input + i) * PANEL + output);
+    for (long output = 0; output < PANEL; output += SIMD_WIDTH)
+        for (long input = 0; input < PANEL; input += SIMD_WIDTH) {
+            Words square[SIMD_WIDTH];
+            for (long i = 0; i < SIMD_WIDTH; i++) square[i] = read<Words>(from + (input + i) * PANEL + output);
             transpose(square);
-            for (long o = 0; o < WIDTH; o++) write(to + (output + o) * PANEL + input, square[o]);
+            for (long o = 0; o < SIMD_WIDTH; o++) write(to + (output + o) * PANEL + input, square[o]);
         }
 }
 // A word is a pair of inputs before, and a pair of outputs after.
 void whole(const bf16 *from, bf16 *to) {
-    for (long output = 0; output < PANEL; output += WIDTH) {
-        Words square[WIDTH];
-        for (long pair = 0; pair < WIDTH; pair++) square[pair] = read<Words>(from + (pair * PANEL + output) * 2);
+    for (long output = 0; output < PANEL; output += SIMD_WIDTH) {
+        Words square[SIMD_WIDTH];
+        for (long pair = 0; pair < SIMD_WIDTH; pair++) square[pair] = read<Words>(from + (pair * PANEL + output) * 2);
         transpose(square);
-        for (long o = 0; o < WIDTH; o += 2) {
-            Words evens = (square[o] & 0xffff) | square[o + 1] << 16;
-            Words odds = square[o] >> 16 | (square[o + 1] & 0xffff0000u);
+        for (long o = 0; o < SIMD_WIDTH; o += 2) {
+            Words evens = (square[o] & 0xffffu) | (square[o + 1] << 16);
+            Words odds = (square[o] >> 16) | (square[o + 1] & 0xffff0000u);
             bf16 *row = to + (output + o) * PANEL;
-            write(row, SHUFFLE(evens, odds, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23));
-            write(row + PANEL, SHUFFLE(evens, odds, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31));
+            write(row, zipped<false>(evens, odds));
+            write(row + PANEL, zipped<true>(evens, odds));
         }
     }
 }
