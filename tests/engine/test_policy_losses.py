@@ -130,3 +130,68 @@ def test_a_clipped_sequence_gives_none_of_its_tokens_a_gradient() -> None:
     _, metrics, gradient = evaluate(of(LENGTHS, loss, **arrays), [-0.5, -0.5, -1.0, -1.0, -1.0])
     assert gradient == pytest.approx([0.0, 0.0, *[-1 / 6] * 3], rel=1e-5)
     assert metrics["loss/clip/high_fraction"] == pytest.approx(2 / 5)
+
+
+FAR = [100.0, 1000.0, 3.4e38]
+LARGEST = float(np.finfo(np.float32).max)
+# What a token with lp -0.5 and advantage A adds, and its gradient, when its generator's logprob is lower by any of FAR:
+# its ratio is above every bound, in float64 too for the larger two.
+REMOVED: list[tuple[Loss, float, float, float]] = [
+    (Ppo(ratio_low=0.7, ratio_high=1.1), 2.0, -2.2, 0.0),
+    (Grpo(aggregation=Aggregation.SUM), 2.0, -2.56, 0.0),
+    (Grpo(aggregation=Aggregation.SUM, ratio_type=RatioType.SEQUENCE), 2.0, -2.56, 0.0),
+    (Dppo(), 2.0, 0.0, 0.0),
+    (Cispo(ratio_high=4.0), 2.0, -4.0 * 2.0 * -0.5, -8.0),
+    (Cispo(ratio_high=4.0), -2.0, 4.0 * 2.0 * -0.5, 8.0),
+    (Dro(beta=0.0), 2.0, 1.0, -2.0),
+    *[
+        (loss, 0.0, 0.0, 0.0)
+        for loss in (ImportanceSampling(), Ppo(), Grpo(aggregation=Aggregation.SUM), Dppo(), Cispo(), Dro(beta=0.0))
+    ],
+]
+
+
+@pytest.mark.parametrize("far", FAR)
+@pytest.mark.parametrize(("loss", "advantage", "value", "gradient"), REMOVED)
+def test_a_token_that_is_clipped_or_left_out_adds_its_bound_and_no_gradient_whatever_its_ratio(
+    loss: Loss, advantage: float, value: float, gradient: float, far: float
+) -> None:
+    arrays = {"advantages": [[1.0], [advantage]], "generator_logprobs": [[-1.0], [-0.5 - far]]}
+    total, metrics, gradients = evaluate(of([1, 1], loss, **arrays), [-1.0, -0.5])
+    alone, _, (own,) = evaluate(of([1], loss, advantages=[[1.0]], generator_logprobs=[[-1.0]]), [-1.0])
+    assert total == pytest.approx(alone + value, rel=1e-6)
+    assert gradients == pytest.approx([own, gradient], rel=1e-6)
+    assert all(map(math.isfinite, metrics.values()))
+
+
+@pytest.mark.parametrize("loss", [Ppo(), Grpo(aggregation=Aggregation.SUM), Dppo()])
+def test_a_token_that_is_far_below_the_lower_bound_adds_it_and_no_gradient(loss: Loss) -> None:
+    arrays = {"advantages": [[-2.0]], "generator_logprobs": [[-0.5]]}
+    total, _, gradient = evaluate(of([1], loss, **arrays), [-200.0])
+    assert total == pytest.approx(0.0 if isinstance(loss, Dppo) else 2.0 * 0.8)
+    assert gradient == [0.0]
+
+
+def test_what_is_not_clipped_and_beyond_fp32_is_not_finite() -> None:
+    for loss, advantage in ((ImportanceSampling(), 1.0), (Ppo(), -1.0), (Grpo(), -1.0)):
+        arrays = {"advantages": [[advantage]], "generator_logprobs": [[-100.0]]}
+        assert not math.isfinite(evaluate(of([1], loss, **arrays), [-0.5])[0])
+
+
+def test_metrics_of_ratios_beyond_fp32_are_its_largest_number() -> None:
+    arrays = {"advantages": [[1.0] * 4], "generator_logprobs": [[-1.0, -101.0, -1001.0, -3.4e38]]}
+    _, metrics, gradient = evaluate(of([4], Grpo(aggregation=Aggregation.SUM), **arrays), [-1.0] * 4)
+    assert metrics["loss/ratio/max"] == LARGEST
+    assert metrics["loss/ratio/mean"] == pytest.approx((1 + 3 * LARGEST) / 4)
+    assert metrics["loss/kl_policy/mean"] == pytest.approx((0 - 100 - 1000 - 3.4e38) / 4)
+    assert metrics["loss/clip/high_fraction"] == 0.75
+    assert gradient == [-1.0, 0.0, 0.0, 0.0]
+
+
+def test_log_ratios_beyond_fp32_cancel_out_in_a_sequence_s_mean() -> None:
+    arrays = {"advantages": [[1.0] * 4], "generator_logprobs": [[-3e38, -3e38, 3e38, 3e38]]}
+    loss = Grpo(aggregation=Aggregation.SUM, ratio_type=RatioType.SEQUENCE)
+    total, metrics, gradient = evaluate(of([4], loss, **arrays), [0.0] * 4)
+    assert total == pytest.approx(-4.0)
+    assert gradient == pytest.approx([-1.0] * 4)
+    assert metrics["loss/ratio/max"] == 1.0

@@ -111,6 +111,24 @@ def test_what_the_mask_excludes_cannot_influence_anything(session: Session) -> N
     assert session.train([sample]) == expected
 
 
+def test_a_clipped_token_that_its_generator_held_for_impossible_leaves_the_others_as_they_are(session: Session) -> None:
+    sequence = sequence_of(session, 5)
+    normal = scored(QUESTION, sequence, 1.0)
+    impossible = scored(QUESTION, sequence, 1.0, [-1000.0, -3e38, *sequence["logprobs"][2:]])
+    trained = session.train([normal, impossible])
+    assert trained["loss"] == pytest.approx(-(8 * 1.0 + 2 * 1.28) / 10, rel=1e-5)
+    assert trained["metrics"]["loss/clip/high_fraction"] == pytest.approx(0.2)
+    assert all(math.isfinite(value) for value in trained["metrics"].values())
+    masked = scored(QUESTION, sequence, 1.0)
+    masked["loss_inputs"]["loss_mask"]["data"][-5:-3] = [0, 0]
+    norms = []
+    session.step(0.0)
+    for batch in ([normal, impossible], [normal, masked]):
+        session.train(batch, agg_type="fixed_horizon")
+        norms.append(session.step(0.0)["metrics"]["grad_norm"])
+    assert norms[0] == pytest.approx(norms[1], rel=1e-5) != 0
+
+
 def test_a_model_without_knowledge_has_the_entropy_of_its_vocabulary(http: httpx.Client) -> None:
     session = Session(http, "uniform", dropout=0)
     (sequence,) = session.sample(QUESTION, max_tokens=4, seed=1)
