@@ -12,13 +12,17 @@ class StopReason(StrEnum):
 
 
 class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):
-    """How tokens are drawn. Temperature 0 is greedy; top_k below 1 is off; top_p 1 is off."""
+    """How tokens are drawn. Temperature 0 is greedy; top_k below 1 is off; top_p 1 is off.
+
+    A completion ends with a token of `stop_token_ids`, as with the model's own end tokens, and with a string of `stop`.
+    """
 
     max_tokens: int = 100
     temperature: float = 1.0
     top_k: int = -1
     top_p: float = 1.0
     stop: tuple[str, ...] = ()
+    stop_token_ids: tuple[int, ...] = ()
 
 
 class SampleRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,6 +31,7 @@ class SampleRequest(msgspec.Struct, frozen=True, kw_only=True):
     A prompt is an int32 array [T], T >= 1. `seed` is always set (the door draws one when the
     user gave none), so that a repeated run of the operation gives the same tokens. `prompt_logprobs` asks for the
     logprobs of the prompts' own tokens, `topk_prompt_logprobs` for so many likeliest tokens in their places.
+    Where prompt and completion reach `max_length` tokens the completion ends, whatever `max_tokens` says.
     """
 
     prompts: tuple[np.ndarray, ...]
@@ -35,6 +40,12 @@ class SampleRequest(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     prompt_logprobs: bool = False
     topk_prompt_logprobs: int = 0
+    max_length: int | None = None
+
+    def room(self, prompt: np.ndarray) -> int:
+        """The most tokens that a completion of `prompt` may have."""
+        most = self.params.max_tokens
+        return most if self.max_length is None else min(most, self.max_length - len(prompt))
 
 
 class Sequence(msgspec.Struct, frozen=True):

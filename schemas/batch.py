@@ -7,7 +7,7 @@ import numpy as np
 from contract.forward_backward import ForwardBackwardRequest, Grpo, Loss, PolicyLoss
 from contract.limits import Limits
 from contract.model import ModelCard
-from schemas.model_input import outside_vocabulary, vocabulary_sentence
+from schemas.model_input import outside_vocabulary, over_context, vocabulary_sentence
 from schemas.packing import Packing
 from schemas.problems import refusal
 from schemas.samples import TrainingSample
@@ -24,8 +24,7 @@ def check_batch(samples: list[TrainingSample], card: ModelCard, limits: Limits, 
     for index, sample in enumerate(samples):
         length = len(sample.model_input)
         if length > card.context_length:
-            sentence = f"has {length} tokens, over the model's context of {card.context_length}"
-            raise refusal(f"samples[{index}].model_input.chunks", sentence)
+            raise refusal(f"samples[{index}].model_input.chunks", over_context(length, card))
     for index, sample in enumerate(samples):
         _check_vocabulary(sample, f"samples[{index}]", card, targets)
 

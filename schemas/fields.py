@@ -32,7 +32,7 @@ class Integer(fields.Field[int]):
     def __init__(self, bounds: Bounds = INT64, *, description: str, **options: Any) -> None:
         self.bounds = bounds
         schema = {**self.form, "format": "int64", **bounds.schema, "description": description}
-        super().__init__(metadata=schema, **options)
+        super().__init__(metadata={**schema, **options.pop("metadata", {})}, **options)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> int:
         number = read_integer(value)

@@ -73,3 +73,7 @@ def outside_vocabulary(tokens_T: np.ndarray, card: ModelCard) -> int | None:
 
 def vocabulary_sentence(card: ModelCard) -> str:
     return f"is not below {card.vocab_size}, the size of the model's vocabulary"
+
+
+def over_context(length: int, card: ModelCard) -> str:
+    return f"has {length} tokens, over the model's context of {card.context_length}"

@@ -36,7 +36,7 @@ def make_tiny_model(
     `std` is that of the weights, large enough for uneven logits; `zero_head` makes all logits 0. `eos` are the
     end tokens of the generation config (the tokenizer's alone when None). More keywords go to the model's config.
     """
-    tokenizer = _tokenizer()
+    tokenizer = tiny_tokenizer()
     settings = {
         "vocab_size": vocab_size,
         "hidden_size": 32,
@@ -60,7 +60,7 @@ def make_tiny_model(
     return directory
 
 
-def _tokenizer() -> PreTrainedTokenizerFast:
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
     pieces = [*sorted(ByteLevel.alphabet()), *("".join(merge) for merge in MERGES)]
     tokenizer = Tokenizer(BPE(vocab={piece: index for index, piece in enumerate(pieces)}, merges=list(MERGES)))
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

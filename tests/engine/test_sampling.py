@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 import torch
@@ -174,3 +175,30 @@ def test_a_stop_string_ends_the_completion_at_the_token_that_completes_it(engine
     (stopped,) = sample(engine, [prompt], stop=("never", stop), **greedy)
     assert stopped.tokens.tolist() == whole.tokens[:count].tolist()
     assert stopped.stop_reason is StopReason.STOP
+
+
+def test_a_stop_token_ends_a_completion_as_an_end_token_does(engine: Engine) -> None:
+    (whole,) = sample(engine, PROMPTS[1:2], temperature=0.0, max_tokens=16)
+    place = whole.tokens.tolist().index(whole.tokens[7])
+    (stopped,) = sample(
+        engine, PROMPTS[1:2], temperature=0.0, max_tokens=16, stop_token_ids=(300, int(whole.tokens[7]))
+    )
+    assert stopped.tokens.tolist() == whole.tokens[: place + 1].tolist()
+    assert stopped.stop_reason is StopReason.STOP
+    (other,) = sample(engine, PROMPTS[1:2], temperature=0.0, max_tokens=16)
+    same(other, whole)
+
+
+def test_a_completion_ends_with_the_context_however_many_tokens_it_may_have(engine: Engine) -> None:
+    request = msgspec.structs.replace(sample_request(PROMPTS, num_samples=2, temperature=0.0), max_length=60)
+    sequences = engine.sample("s", request).result().sequences
+    assert [len(sequence.tokens) for sequence in sequences] == [59, 59, 55, 55, 0, 0]
+    assert {sequence.stop_reason for sequence in sequences} == {StopReason.LENGTH}
+    for ours, whole in zip(sequences[::2], sample(engine, PROMPTS[:2], temperature=0.0), strict=False):
+        assert ours.tokens.tolist() == whole.tokens[: len(ours.tokens)].tolist()
+
+
+def test_no_tokens_at_all_are_an_answer_at_once(engine: Engine) -> None:
+    for sequence in sample(engine, PROMPTS, max_tokens=0, stop=("a",)):
+        assert (len(sequence.tokens), len(sequence.logprobs), sequence.stop_reason) == (0, 0, StopReason.LENGTH)
+    assert len(sample(engine, PROMPTS, max_tokens=2)) == 3, "the engine goes on"

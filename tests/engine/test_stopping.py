@@ -1,5 +1,6 @@
 from pathlib import Path
 
+import numpy as np
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
@@ -13,7 +14,7 @@ def tokenizer(tiny: Path) -> PreTrainedTokenizerFast:
 
 def stops_after(tokenizer: PreTrainedTokenizerFast, tokens: list[int], *stops: str) -> int | None:
     """How many tokens it takes until a stop string is complete."""
-    watch = StopStrings(stops, tokenizer)
+    watch = StopStrings(stops, tokenizer, np.array(tokenizer.encode("a prompt")))
     return next((count for count, token in enumerate(tokens, 1) if watch.completed_by(token)), None)
 
 

@@ -9,7 +9,7 @@ from app import create_app
 from contract.forward_backward import ForwardBackwardResult
 from contract.operation import ErrorCode, OperationError
 from contract.optim_step import OptimStepResult
-from contract.sample import SampleResult, Sequence, StopReason
+from contract.sample import SampleResult, ScoredPrompt, Sequence, StopReason
 from schemas.examples import FORWARD_BACKWARD
 from settings import Settings
 from store.dispatch import Dispatcher, Released
@@ -57,6 +57,21 @@ def test_a_sample_s_result_is_real_numbers(api: Api) -> None:
         "operation_id": operation_id,
         "status": "TRAINING_OPERATION_STATUS_COMPLETED",
         "data": {"sequences": [expected, expected]},
+    }
+
+
+def test_a_scored_prompt_s_logprobs_stand_beside_the_sequences(api: Api) -> None:
+    session = api.session()
+    body = {**BODIES["sample"], "sampling_params": {"max_tokens": 0}}
+    operation_id = api.client.post(f"{session}:sample", json=body).json["operation_id"]
+    api.begin(session)
+    none = np.zeros(0, dtype=np.float32)
+    sequence = Sequence(none.astype(np.int32), none, StopReason.LENGTH)
+    scored = ScoredPrompt(np.array([0.0, -1.5], dtype=np.float32), 0, none.astype(np.int32), none)
+    api.finish(operation_id, SampleResult((sequence,), prompts=(scored,)))
+    assert api.client.get(f"{session}/operations/sample/{operation_id}").json["data"] == {
+        "sequences": [{"tokens": [], "logprobs": [], "stop_reason": "length"}],
+        "prompt_logprobs": [0.0, -1.5],
     }
 
 

@@ -52,6 +52,46 @@ def test_prompt_and_completion_may_fill_the_context_exactly() -> None:
     assert all(number in problem.message for number in ("3", "30", "32"))
 
 
+def test_without_max_tokens_a_completion_may_fill_what_the_prompt_leaves_of_the_context() -> None:
+    for length, room in ((1, 31), (30, 2), (32, 0)):
+        request = request_of({"prompt": model_input([1] * length)})
+        assert request.room(request.prompts[0]) == room
+    roomy = request_of(sample_body([1]), ModelCard(name="roomy", vocab_size=64, context_length=500))
+    assert roomy.room(roomy.prompts[0]) == 100
+
+
+def test_a_prompt_longer_than_the_context_is_refused_with_both_lengths() -> None:
+    expected = [("prompt.chunks", "has 33 tokens, over the model's context of 32")]
+    assert problems_of(lambda: request_of(sample_body([1] * 33))) == expected
+    assert problems_of(lambda: request_of(sample_body([1] * 33, max_tokens=0))) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "scores"),
+    [
+        ({"sampling_params": {"max_tokens": 0}}, True),
+        ({"sampling_params": {"max_tokens": 0}, "prompt_logprobs": False}, False),
+        ({"sampling_params": {"max_tokens": 1}, "prompt_logprobs": True}, True),
+        ({"prompt_logprobs": True}, True),
+        ({}, False),
+    ],
+)
+def test_a_prompt_that_fills_the_context_can_be_scored(asked: dict[str, Any], scores: bool) -> None:
+    request = request_of({"prompt": model_input([1] * 32), **asked})
+    assert request.prompt_logprobs is scores
+    assert request.room(request.prompts[0]) == 0
+
+
+def test_more_tokens_than_there_is_room_for_are_refused_when_a_prompt_is_scored_too() -> None:
+    body = {**sample_body([1] * 31, max_tokens=2), "prompt_logprobs": True}
+    assert fields_of(lambda: request_of(body)) == ["sampling_params.max_tokens"]
+
+
+def test_stop_token_ids_need_no_tokenizer() -> None:
+    bare = ModelCard(name="bare", vocab_size=64, context_length=32, has_tokenizer=False)
+    assert request_of(sample_body([1], stop_token_ids=[5, "63"]), bare).params.stop_token_ids == (5, 63)
+
+
 @pytest.mark.parametrize("token", [64, 2**31, 2**63 - 1, "64"])
 def test_a_token_outside_the_vocabulary_is_named_by_chunk_and_index(token: Any) -> None:
     body = {"prompt": model_input([63], [0, token]), "sampling_params": {"max_tokens": 1}}
@@ -81,7 +121,6 @@ def test_stop_strings_need_a_tokenizer() -> None:
         (sample_body([1], num_samples=0), "num_samples"),
         (sample_body([1], num_samples=257, max_tokens=1), "num_samples"),
         (sample_body([1], num_samples=10**6, max_tokens=1), "num_samples"),
-        (sample_body([1], max_tokens=0), "sampling_params.max_tokens"),
         (sample_body([1], max_tokens=-1), "sampling_params.max_tokens"),
         (sample_body([1], max_tokens=1.0), "sampling_params.max_tokens"),
         (sample_body([1], temperature=-1), "sampling_params.temperature"),
@@ -96,6 +135,11 @@ def test_stop_strings_need_a_tokenizer() -> None:
         (sample_body([1], stop="END"), "sampling_params.stop"),
         (sample_body([1], stop=["a"] * 65), "sampling_params.stop"),
         (sample_body([1], stop=["a" * 1025]), "sampling_params.stop[0]"),
+        (sample_body([1], stop_token_ids=[3, -1]), "sampling_params.stop_token_ids[1]"),
+        (sample_body([1], stop_token_ids=[3, 64]), "sampling_params.stop_token_ids[1]"),
+        (sample_body([1], stop_token_ids=3), "sampling_params.stop_token_ids"),
+        (sample_body([1], stop_token_ids=[1] * 65), "sampling_params.stop_token_ids"),
+        ({**sample_body([1]), "prompt_logprobs": 1}, "prompt_logprobs"),
     ],
 )
 def test_a_wrong_field_is_named(body: dict[str, Any], field: str) -> None:

@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from tests.stories.client import Session, sample_body
+from tests.stories.client import Session, sample_body, whole
 from tests.tiny_model import TOKENIZER_SIZE
 
 QUESTION = [10, 20, 30]
@@ -65,3 +65,30 @@ def test_samples_on_other_sessions_do_not_change_a_sample(http: httpx.Client, se
     ]
     for path in noise:
         other.result(path)
+
+
+def test_without_max_tokens_a_completion_ends_where_the_context_does(session: Session) -> None:
+    prompt = [7] * 500
+    body = {"prompt": {"chunks": [{"encoded_text": {"tokens": prompt}}]}, "sampling_params": {"seed": 1}}
+    (sequence,) = session.result(session.submit("sample", body))["sequences"]
+    assert len(sequence["tokens"]) == 12 or sequence["stop_reason"] == "stop"
+    assert session.sample(prompt, max_tokens=12, seed=1) == [sequence]
+
+
+def test_a_prompt_that_fills_the_context_is_scored_as_training_scores_it(session: Session) -> None:
+    prompt = [number % 250 for number in range(512)]
+    scored = session.result(session.submit("sample", sample_body(prompt, max_tokens=0)))
+    assert scored["sequences"] == [{"tokens": [], "logprobs": [], "stop_reason": "length"}]
+    logprobs = scored["prompt_logprobs"]
+    assert (len(logprobs), logprobs[0]) == (512, 0.0)
+    trained = session.train([whole(prompt)], "LOSS_TYPE_CROSS_ENTROPY")
+    assert trained["loss"] == pytest.approx(-sum(logprobs) / 511, rel=1e-5)
+
+
+def test_a_completion_ends_with_a_stop_token(session: Session) -> None:
+    (longest,) = session.sample(QUESTION, max_tokens=12, temperature=0)
+    stop = longest["tokens"][5]
+    place = longest["tokens"].index(stop)
+    (stopped,) = session.sample(QUESTION, max_tokens=12, temperature=0, stop_token_ids=[stop])
+    assert stopped["tokens"] == longest["tokens"][: place + 1]
+    assert stopped["stop_reason"] == "stop"

@@ -7,7 +7,12 @@ import pytest
 import together.post_training.tinker as tinker
 import torch
 
+from tests.tiny_model import tiny_tokenizer
+
 SEQUENCE = [1, 4, 9, 16, 25, 36]
+CONTEXT = 512
+# Characters that are part of several tokens.
+MERGED = "theinaEND "
 STEP = tinker.AdamParams(learning_rate=1e-2)
 
 
@@ -117,3 +122,38 @@ def test_prompts_are_scored_as_tinker_does(training: tinker.TrainingClient) -> N
     forward = training.forward([datum(SEQUENCE, weights=[1.0] * 5)], "cross_entropy").result()
     assert logprobs[0] is None
     assert logprobs[1:] == pytest.approx(forward.loss_fn_outputs[0]["logprobs"].tolist(), rel=1e-4)
+
+
+def test_a_prompt_that_fills_the_context_is_scored(training: tinker.TrainingClient) -> None:
+    sequence = [number % 250 for number in range(CONTEXT)]
+    sampler = training.save_weights_and_get_sampling_client()
+    logprobs = sampler.compute_logprobs(tinker.ModelInput.from_ints(sequence)).result()
+    forward = training.forward([datum(sequence, weights=[1.0] * (CONTEXT - 1))], "cross_entropy").result()
+    assert logprobs[0] is None
+    assert logprobs[1:] == pytest.approx(forward.loss_fn_outputs[0]["logprobs"].tolist(), rel=1e-4)
+
+
+def test_without_max_tokens_a_completion_has_the_room_that_is_left(training: tinker.TrainingClient) -> None:
+    prompt = tinker.ModelInput.from_ints([7] * (CONTEXT - 5))
+    sampler = training.save_weights_and_get_sampling_client()
+    (sequence,) = sampler.sample(prompt, 1, tinker.SamplingParams(seed=1)).result().sequences
+    assert len(sequence.tokens) == 5 or sequence.stop_reason == "stop"
+    fresh = sampler.sample(tinker.ModelInput.from_ints([7]), 4, tinker.SamplingParams(seed=1)).result().sequences
+    assert max(len(each.tokens) for each in fresh) <= 100
+
+
+def test_the_bridge_drops_token_ids_to_stop_at_and_their_text_does_instead(training: tinker.TrainingClient) -> None:
+    prompt, tokenizer = tinker.ModelInput.from_ints([3, 1, 4]), tiny_tokenizer()
+    sampler = training.save_weights_and_get_sampling_client()
+
+    def sampled(stop: list[int] | list[str] | None) -> list[int]:
+        params = tinker.SamplingParams(max_tokens=60, temperature=1.0, seed=5, stop=stop)
+        (sequence,) = sampler.sample(prompt, 1, params).result().sequences
+        return list(sequence.tokens)
+
+    tokens = sampled(None)
+    text = next(text for text in map(tokenizer.decode, tokens[5:]) if text.isascii() and text not in MERGED)
+    (token,) = tokenizer.encode(text)
+    with pytest.warns(UserWarning, match="takes strings only"):
+        assert sampled([token]) == tokens, "the page says what to do instead"
+    assert sampled([text]) == tokens[: tokens.index(token) + 1]

@@ -109,6 +109,16 @@ def test_many_prompts_are_sampled_in_order_and_scored(session: SessionClient) ->
     assert [each.tokens for each in alone.sequences] == [each.tokens for each in results[0].sequences]
 
 
+def test_a_completion_ends_with_a_token_of_ones_own(session: SessionClient) -> None:
+    params: Any = {"max_tokens": 20, "seed": 3}
+    (whole,) = session.generator.sample(tokens(*PROMPT), 1, params).sequences
+    stop = whole.tokens[4]
+    params["stop_token_ids"] = [stop]
+    (stopped,) = session.generator.sample(tokens(*PROMPT), 1, params).sequences
+    assert stopped.tokens == whole.tokens[: whole.tokens.index(stop) + 1]
+    assert stopped.stop_reason == "STOP_REASON_STOP"
+
+
 def test_muon_steps_only_where_the_resources_are_made_for_it(door: str, session: SessionClient) -> None:
     with (
         ModelResourcesClient.create(

@@ -43,10 +43,11 @@ class DecodeBatch:
 
     def add(self, sampling: Sampling) -> None:
         """Raises OperationFailedError when one of its sequences could not fit even alone."""
-        longest = max(sequence.reserved_length for sequence in sampling.sequences)
+        longest = max((sequence.reserved_length for sequence in sampling.unfinished), default=0)
         if longest > self._cache_tokens:
             raise out_of_memory(f"A sequence of {longest} tokens does not fit; this device holds {self._cache_tokens}.")
         self._waiting.join(sampling)
+        sampling.finish_if_done()
 
     @torch.no_grad()
     def advance(self) -> bool:

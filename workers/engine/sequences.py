@@ -1,6 +1,7 @@
 """A sample request in flight: its prompts and the sequences that grow from them."""
 
 from concurrent.futures import Future
+from functools import cached_property
 
 import numpy as np
 from torch import Tensor
@@ -27,16 +28,15 @@ class GrowingSequence:
     """One completion in the making."""
 
     def __init__(self, sampling: "Sampling", prompt: Prompt, prompt_index: int, sequence_index: int) -> None:
-        request, base = sampling.request, sampling.base
+        request = sampling.request
         self.sampling = sampling
         self.prompt = prompt
         self.params = request.params
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
-        self.stop_reason: StopReason | None = None
+        self._most_tokens = request.room(prompt.tokens)
+        self.stop_reason = None if self._most_tokens > 0 else StopReason.LENGTH
         self._uniforms = uniform_stream(request.seed, prompt_index, sequence_index)
-        self._end_tokens = base.end_tokens
-        self._stops = StopStrings(request.params.stop, base.tokenizer) if request.params.stop else None
 
     @property
     def length(self) -> int:
@@ -45,7 +45,7 @@ class GrowingSequence:
     @property
     def reserved_length(self) -> int:
         """The length that it may reach."""
-        return len(self.prompt.tokens) + self.params.max_tokens
+        return len(self.prompt.tokens) + self._most_tokens
 
     def next_uniform(self) -> float:
         return self._uniforms.random()
@@ -53,10 +53,16 @@ class GrowingSequence:
     def append(self, token: int, logprob: float) -> None:
         self.tokens.append(token)
         self.logprobs.append(logprob)
-        if token in self._end_tokens or (self._stops and self._stops.completed_by(token)):
+        if token in self.sampling.end_tokens or (self._stops and self._stops.completed_by(token)):
             self.stop_reason = StopReason.STOP
-        elif len(self.tokens) == self.params.max_tokens:
+        elif len(self.tokens) == self._most_tokens:
             self.stop_reason = StopReason.LENGTH
+
+    @cached_property
+    def _stops(self) -> StopStrings | None:
+        if not self.params.stop:
+            return None
+        return StopStrings(self.params.stop, self.sampling.base.tokenizer, self.prompt.tokens)
 
     def result(self) -> Sequence:
         assert self.stop_reason is not None
@@ -85,11 +91,16 @@ class Sampling:
         self.session_id, self.request = session_id, request
         self.adapter, self.base = adapter, base
         self.future = future
+        self.end_tokens = base.end_tokens.union(request.params.stop_token_ids)
         self.sequences = [
             GrowingSequence(self, prompt, prompt_index, sequence_index)
             for prompt_index, prompt in enumerate(map(Prompt, request.prompts))
             for sequence_index in range(request.num_samples)
         ]
+
+    @property
+    def unfinished(self) -> list[GrowingSequence]:
+        return [sequence for sequence in self.sequences if not sequence.stop_reason]
 
     @property
     def has_begun(self) -> bool:

@@ -20,7 +20,9 @@ class WaitingLine:
         return chain.from_iterable(self._lines.values())
 
     def join(self, sampling: Sampling) -> None:
-        self._lines.setdefault(sampling.session_id, deque()).extend(sampling.sequences)
+        """Its sequences that may have no token have ended already."""
+        if sequences := sampling.unfinished:
+            self._lines.setdefault(sampling.session_id, deque()).extend(sequences)
 
     def first(self, running: Iterable[GrowingSequence]) -> GrowingSequence:
         """Who is next; the line must not be empty."""
