@@ -1,9 +1,10 @@
 import pytest
 import torch
 
-from workers.engine.frozen_linear import FrozenLinear
+from tests.engine.tolerances import DTYPES, assert_within, of_products, rounded
+from workers.engine import frozen_linear
+from workers.engine.frozen_linear import FrozenLinear, product
 
-DTYPES = [torch.float32, torch.bfloat16]
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
 
@@ -41,9 +42,9 @@ def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, b
     upstream = torch.randn(10, 90).to(dtype)
     y, gradient = layer.product(x), layer.transposed().product(upstream)
     (slope,) = torch.autograd.grad(expected, plain, upstream.double())
-    rtol, atol = (1e-5, 1e-4) if dtype is torch.float32 else (1e-2, 0.1)
-    torch.testing.assert_close(y.double(), expected.detach(), rtol=rtol, atol=atol)
-    torch.testing.assert_close(gradient.double(), slope, rtol=rtol, atol=atol)
+    off = of_products(x, weight_OI, *([bias_O.expand(10, -1)] if bias else []))
+    assert_within(y, expected.detach(), rounded(expected.detach(), off, dtype))
+    assert_within(gradient, slope, rounded(slope, of_products(upstream, weight_OI.T), dtype))
 
 
 def test_no_rows_is_no_rows() -> None:
@@ -52,12 +53,40 @@ def test_no_rows_is_no_rows() -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_is_added_is_added_before_the_one_rounding(dtype: torch.dtype) -> None:
-    layer, weight_OI = layer_of(70, 64, dtype)
-    x, plus = torch.randn(5, 64).to(dtype), torch.randn(5, 70).to(dtype)
-    exact = x.double() @ weight_OI.double().T + plus.double()
-    rtol = 1e-5 if dtype is torch.float32 else 2**-8
-    torch.testing.assert_close(layer.product(x, plus).double(), exact, rtol=rtol, atol=1e-5)
+@pytest.mark.parametrize("bias", [False, True])
+def test_what_is_added_is_added_before_the_one_rounding(dtype: torch.dtype, bias: bool) -> None:
+    assert_rounded_once(dtype, bias)
+
+
+@pytest.fixture
+def no_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU without instructions for bf16."""
+    monkeypatch.setattr(frozen_linear, "is_fast", lambda _, dtype: dtype is torch.float32)
+
+
+@pytest.mark.usefixtures("no_bf16")
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_cpu_without_instructions_for_bf16_rounds_once_too(bias: bool) -> None:
+    assert_rounded_once(torch.bfloat16, bias)
+
+
+def assert_rounded_once(dtype: torch.dtype, bias: bool) -> None:
+    torch.manual_seed(0)
+    weight_OI, x, plus = torch.randn(70, 64).to(dtype), torch.randn(5, 64).to(dtype), torch.randn(5, 70).to(dtype)
+    bias_O = torch.randn(70).to(dtype)
+    added = [plus, bias_O.expand(5, -1)] if bias else [plus]
+    exact = sum((part.double() for part in added), start=x.double() @ weight_OI.double().T)
+    y = FrozenLinear(weight_OI, bias_O if bias else None).product(x, plus)
+    assert y.dtype is dtype
+    assert_within(y, exact, rounded(exact, of_products(x, weight_OI, *added), dtype))
+
+
+@pytest.mark.usefixtures("no_bf16")
+def test_a_cpu_without_instructions_for_bf16_adds_an_adapter_s_part_unrounded() -> None:
+    torch.manual_seed(0)
+    h_NS, b_OS, plus = torch.randn(5, 16), torch.randn(70, 16).bfloat16(), torch.randn(5, 70).bfloat16()
+    exact = h_NS.double() @ b_OS.double().T + plus.double()
+    assert_within(product(h_NS, b_OS, plus), exact, of_products(h_NS, b_OS, plus))
 
 
 @pytest.mark.parametrize("x_MI", [torch.zeros(2, 64).bfloat16(), torch.zeros(2, 62)])

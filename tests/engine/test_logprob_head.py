@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.engine.exactness import DTYPES, assert_rounded
+from tests.engine.tolerances import DTYPES, FUNCTION, assert_within, gamma, long_gamma, rounded
 from workers.engine import logprob_head
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.logprob_head import read, target_logprobs
@@ -38,26 +38,36 @@ def logits_and_targets(rows: int, vocabulary: int, dtype: torch.dtype) -> tuple[
 def test_what_logits_say_is_what_float64_makes_of_them(
     kernels: str, rows: int, vocabulary: int, dtype: torch.dtype
 ) -> None:
-    # torch's sums over a large vocabulary are of fp32 numbers alone.
-    off, entropy_off = (1.5e-6, 1.5e-6) if kernels == "native" else (3e-5, 2e-3)
     logits, targets = logits_and_targets(rows, vocabulary, dtype)
-    exact = logits.double().log_softmax(1)
+    wide, exact = logits.double(), logits.double().log_softmax(1)
     onehot = torch.zeros_like(exact).scatter_(1, targets[:, None], 1)
+    off_R1, mean_off_R1 = logprobs_off(wide, is_summed_in_fp64=kernels == "native")
     logprobs, entropies = read(logits, targets, become_slopes=True)
-    torch.testing.assert_close(logprobs.double(), exact.gather(1, targets[:, None])[:, 0], rtol=0, atol=off)
-    torch.testing.assert_close(entropies.double(), -(exact.exp() * exact).sum(1), rtol=0, atol=entropy_off)
-    assert_rounded(logits, onehot - exact.exp(), dtype, atol=1e-15 if kernels == "native" else 5e-6)
+    assert_within(logprobs[:, None], exact.gather(1, targets[:, None]), off_R1)
+    assert_within(entropies[:, None], -(exact.exp() * exact).sum(1, keepdim=True), off_R1 + mean_off_R1)
+    slopes = onehot - exact.exp()
+    assert_within(logits, slopes, rounded(slopes, exact.exp() * off_R1 + gamma(FUNCTION) * slopes.abs(), dtype))
+
+
+def logprobs_off(logits_RV: torch.Tensor, *, is_summed_in_fp64: bool) -> tuple[torch.Tensor, torch.Tensor]:
+    """How far a row's logprobs may be, and its mean logit by its probabilities, each [R, 1]."""
+    summed = 0.0 if is_summed_in_fp64 else long_gamma(logits_RV.shape[1])
+    furthest_R1 = logits_RV.amax(1, keepdim=True) - logits_RV.amin(1, keepdim=True)
+    # A difference to the largest logit, its exp, the sum of them, its log; and two more differences.
+    total_R1 = gamma(1) * furthest_R1 + gamma(2 * FUNCTION) + summed
+    off_R1 = total_R1 + gamma(2) * (furthest_R1 + logits_RV.logsumexp(1, keepdim=True).abs())
+    return off_R1, (off_R1 + summed) * (logits_RV.softmax(1) * logits_RV.abs()).sum(1, keepdim=True)
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_likely_target_leaves_a_small_slope_that_is_exact(dtype: torch.dtype) -> None:
     logits = torch.tensor([[9.0, 1.0, 0.0]]).to(dtype)
-    p = np.exp([0.0, -8.0, -9.0]) / np.exp([0.0, -8.0, -9.0]).sum()
+    probabilities = logits.double().softmax(1)
+    off_R1, _ = logprobs_off(logits.double(), is_summed_in_fp64=False)
+    slopes = torch.tensor([[1.0, 0.0, 0.0]]) - probabilities
     read(logits, torch.tensor([0]), become_slopes=True)
-    np.testing.assert_allclose(
-        logits[0].float(), [p[1] + p[2], -p[1], -p[2]], rtol=1e-3 if dtype is torch.float32 else 4e-3
-    )
+    assert_within(logits, slopes, rounded(slopes, probabilities * off_R1, dtype))
 
 
 @pytest.mark.usefixtures("kernels")

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter import Adapter
+from workers.engine.frozen_linear import computed_in
 from workers.engine.lora_operands import LoraOperands, Operand
 from workers.engine.published import Published
 
@@ -32,9 +33,9 @@ class Crowd:
         self._places_T = torch.cat(places).to(device)
 
     def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
-        """scale * B A x of each row's own A and B, [T, outputs]."""
+        """scale * B A x of each row's own A and B, [T, outputs], in the dtype that it is computed in."""
         operand = self._stack[group]
-        x_NMI = x_TI[self._rows].view(self._count, self._widest, -1)
+        x_NMI = x_TI[self._rows].view(self._count, self._widest, -1).to(operand.a_SI.dtype)
         low_NMO = (x_NMI @ operand.a_SI.mT) @ operand.b_OS.mT
         return low_NMO.flatten(0, 1)[self._places_T]
 
@@ -54,7 +55,8 @@ class Crowds:
         """For rows with these adapters, equal ones together; None for one adapter, or too many."""
         counts = [(adapter.operands, len(list(rows))) for adapter, rows in groupby(adapters)]
         wanted = [(operands, operands.version) for operands, _ in counts]
-        if len(wanted) == 1 or sum(operands.size for operands, _ in wanted) * dtype.itemsize > MOST_STACKED_BYTES:
+        itemsize = computed_in(device, dtype).itemsize
+        if len(wanted) == 1 or sum(operands.size for operands, _ in wanted) * itemsize > MOST_STACKED_BYTES:
             self.clear()
             return None
         if not self._serves(wanted):

@@ -1,5 +1,6 @@
 """y = x W^T + b with a W that never changes: laid out once for the kernels that read it."""
 
+import os
 from dataclasses import dataclass
 
 import torch
@@ -10,6 +11,10 @@ from workers.engine.kernels.packed_linear import PackedLinear
 
 # The layout is the same for any batch; this only tells oneDNN that batches are not of one row.
 TYPICAL_ROWS = 64
+
+# oneDNN reads this at its first product. With AMX it sums a row of bf16 in an order that depends on how many others
+# there are (docs/decisions/0032-without-kernels.md).
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 
 class FrozenLinear:
@@ -46,19 +51,24 @@ class FrozenLinear:
 
 
 class _Plain:
-    """By torch's operations: oneDNN's on a CPU."""
+    """By torch's operations: oneDNN's on a CPU. W is held in the dtype that products are computed in."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None) -> None:
-        self._is_reordered = weight_OI.device.type == "cpu" and is_fast(weight_OI.dtype)
+        self._dtype, self._wide = weight_OI.dtype, computed_in(weight_OI.device, weight_OI.dtype)
+        self._is_reordered = is_fast(weight_OI.device, self._wide)
+        weight_OI = weight_OI.to(self._wide)
         reorder = torch.ops.mkldnn._reorder_linear_weight
         self._weight = reorder(weight_OI, TYPICAL_ROWS) if self._is_reordered else weight_OI
-        self._bias_O = None if bias_O is None else bias_O.clone()
+        self._bias_O = None if bias_O is None else bias_O.to(self._wide, copy=True)
 
     def product(self, x_MI: Tensor, plus_MO: Tensor | None) -> Tensor:
-        return (_onednn if self._is_reordered else _linear)(x_MI, self._weight, self._bias_O, plus_MO)
+        assert x_MI.dtype is self._dtype
+        method = _onednn if self._is_reordered else _linear
+        plus_MO = None if plus_MO is None else plus_MO.to(self._wide)
+        return method(x_MI.to(self._wide), self._weight, self._bias_O, plus_MO).to(self._dtype)
 
     def dense(self) -> Tensor:
-        return self._weight.to_dense() if self._is_reordered else self._weight
+        return (self._weight.to_dense() if self._is_reordered else self._weight).to(self._dtype)
 
 
 @dataclass(frozen=True)
@@ -66,19 +76,27 @@ class _Transposed:
     weight_OI: Tensor
 
     def product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
-        return product(grad_MO, self.weight_OI.T, plus_MI)
+        return product(grad_MO, self.weight_OI.T, plus_MI).to(grad_MO.dtype)
 
 
 def product(x_MI: Tensor, weight_OI: Tensor, plus_MO: Tensor | None = None) -> Tensor:
-    """x W^T + plus of plain matrices in any layout, outside of autograd; where oneDNN serves them, rounded once."""
-    if x_MI.device.type == "cpu" and is_fast(x_MI.dtype):
-        return _onednn(x_MI, weight_OI, None, plus_MO)
-    return _linear(x_MI, weight_OI, None, plus_MO)
+    """x W^T + plus of plain matrices in any layout, outside of autograd, in the dtype that it is computed in: whoever
+    adds it to something else need not round it before."""
+    dtype = computed_in(x_MI.device, x_MI.dtype)
+    plus_MO = None if plus_MO is None else plus_MO.to(dtype)
+    method = _onednn if is_fast(x_MI.device, dtype) else _linear
+    return method(x_MI.to(dtype), weight_OI.to(dtype), None, plus_MO)
 
 
-def is_fast(dtype: torch.dtype) -> bool:
+def computed_in(device: torch.device, dtype: torch.dtype) -> torch.dtype:
+    """What products of a dtype are summed in, and added to, before they are rounded to it: fp32 on a CPU without
+    instructions for bf16, where torch's own would round a sum before something is added to it."""
+    return torch.float32 if device.type == "cpu" and not is_fast(device, dtype) else dtype
+
+
+def is_fast(device: torch.device, dtype: torch.dtype) -> bool:
     """Whether oneDNN has products of this dtype for this CPU."""
-    if not torch.backends.mkldnn.is_available():
+    if device.type != "cpu" or not torch.backends.mkldnn.is_available():
         return False
     return dtype is torch.float32 or (dtype is torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()))
 

@@ -20,7 +20,7 @@ class AdaptedLinear:
     """y = W x + scale * B A dropout(x) for each row's own A and B, and one W for all.
 
     W may be those of several layers below each other: a group, as which the adapters know it. On a CPU the sum is
-    rounded once to the base model's dtype.
+    rounded once to the base model's dtype; but where oneDNN computes in bf16, B h and what is added are rounded before.
     """
 
     def __init__(self, base: FrozenLinear, group: int) -> None:
@@ -62,6 +62,8 @@ class AdaptedLinear:
         routes = forward_pass.routes
         operands = [self.operand(route, grad_TO.dtype) for route in routes]
         grads = [product(route.of(grad_TO), operand.b_OS.T) for route, operand in zip(routes, operands, strict=True)]
+        if self.base.packed:
+            return None, [grad_NS.to(grad_TO.dtype) for grad_NS in grads]
         if not of_input:
             return None, grads
         parts = [

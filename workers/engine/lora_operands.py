@@ -7,13 +7,14 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapter_layout import Matrices
+from workers.engine.frozen_linear import computed_in
 from workers.engine.kernels.packed_adapter import PackedAdapter
 
 
 @dataclass(frozen=True)
 class Operand:
     """Of a group of n layers of rank R, S = n R: `a_SI` is scale * A, `b_OS` has the Bs as its diagonal blocks. Or of
-    several adapters, with a first dimension over them."""
+    several adapters, with a first dimension over them. In the dtype that products are computed in."""
 
     a_SI: Tensor
     b_OS: Tensor
@@ -61,4 +62,5 @@ class LoraOperands:
     def _operand(self, matrices: Matrices, dtype: torch.dtype) -> Operand:
         a_SI = matrices.A.detach() * self._scale
         b_OS = torch.block_diag(*(b.detach() for b in matrices.Bs))
-        return Operand(a_SI.to(dtype), b_OS.to(dtype))
+        wide = computed_in(a_SI.device, dtype)
+        return Operand(a_SI.to(dtype).to(wide), b_OS.to(dtype).to(wide))
