@@ -22,12 +22,15 @@ def find_model(name: str) -> ModelCard:
 
     Raises ValidationError for any other name, UnavailableError when there is no worker that said so.
     """
-    known = _models_of(state().store.workers.known())
-    if not known:
+    workers = state().store.workers.known()
+    if not workers:
         raise UnavailableError(NO_WORKER)
-    for card in known:
+    for card in _models_of(workers):
         if card.name == name:
             return card
+    for worker in workers:
+        if name in worker.announcement.refused:
+            raise refusal("base_model", f"{name!r} is refused: {worker.announcement.refused[name]}")
     try:
         return state().hub_card(name)
     except UnknownModelError as error:

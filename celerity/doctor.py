@@ -112,13 +112,18 @@ def _kernels(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
+    from workers.engine.loading import config_fields
+
     try:
-        names = [card.name for card in Catalog(model_folders(settings.models_dir)).cards()]
+        catalog = Catalog(model_folders(settings.models_dir), config_fields)
     except ValueError as error:
         yield Finding("models", str(error), "correct CELERITY_MODELS_DIR")
         return
+    names = [card.name for card in catalog.cards()]
     advice = "" if names else "`make setup` brings one; CELERITY_MODELS_DIR names a folder of others"
     yield Finding("models", ", ".join(names) or "none on this host", advice)
+    for name, reason in sorted(catalog.refused.items()):
+        yield Finding(f"model {name}", f"refused: {reason}", "mend its folder, or take it away")
 
 
 def _disk(settings: Settings) -> Iterator[Finding]:

@@ -2,19 +2,15 @@
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import click
 
-from celerity.output import as_json, facts, show, table
+from celerity.model_check import check
+from celerity.output import as_json, show, table
 from celerity.remote import with_client
 from client import Client
-from contract.operation import OperationFailedError
-from contract.session import BYTES_PER_WEIGHT, LoraConfig
-from models.catalog import Catalog
-from models.config import read_card
-from models.folders import model_folders
 from models.hub import UnknownModelError, hub_directory
+from models.inspection import inspect
 from settings import load_settings
 
 RESTART = "Workers serve it after a restart."
@@ -45,31 +41,6 @@ def add(source: str, name: str | None, as_json: bool) -> None:
     show({"directory": str(directory)}, [f"{directory}  {RESTART}"], as_json)
 
 
-@models.command()
-@click.argument("name")
-@click.option("--rank", type=click.IntRange(min=1), default=LoraConfig().rank, show_default=True, help="Of an adapter.")
-@as_json
-def check(name: str, rank: int, as_json: bool) -> None:
-    """Load a model on this host's device, and tell what it and an adapter need."""
-    settings = load_settings()
-    try:
-        directory = Catalog(model_folders(settings.models_dir)).directory(name)
-        card = read_card(name, directory / "config.json", has_tokenizer=(directory / "tokenizer.json").is_file())
-        _load(directory)
-    except (ValueError, OperationFailedError) as error:
-        raise click.ClickException(str(error)) from error
-    told = {
-        "name": name,
-        "directory": str(directory),
-        "vocab_size": card.vocab_size,
-        "context_length": card.context_length,
-        "has_tokenizer": card.has_tokenizer,
-        "file_bytes": sum(file.stat().st_size for file in directory.glob("*.safetensors")),
-        "adapter_bytes": BYTES_PER_WEIGHT * rank * card.adapter_width,
-    }
-    show(told, facts(told), as_json)
-
-
 def _copied(folder: Path, name: str) -> Path:
     into = load_settings().models_dir
     if into is None:
@@ -77,10 +48,13 @@ def _copied(folder: Path, name: str) -> Path:
     target = into / name
     if not target.resolve().is_relative_to(into.resolve()) or target.exists():
         raise click.ClickException(f"{target} is there already, or outside of {into}: choose another --name")
+    # Torch takes a second or two to load, which the other commands need not wait for.
+    from workers.engine.loading import config_fields
+
     try:
-        read_card(name, folder / "config.json", has_tokenizer=False)
+        inspect(name, folder, config_fields)
     except ValueError as error:
-        raise click.ClickException(f"{folder} cannot be served: {error}") from error
+        raise click.ClickException(f"{folder} is refused: {error}") from error
     shutil.copytree(folder, target)
     return target
 
@@ -92,16 +66,4 @@ def _fetched(name: str) -> Path:
         raise click.ClickException(f"{error}, and there is no such folder") from error
 
 
-def _load(directory: Path) -> None:
-    """Raises ValueError or OperationFailedError when the engine does not take it."""
-    # Torch takes a second or two to load, which the other commands need not wait for.
-    from workers.engine.engine import Engine
-    from workers.runtime import engine_config
-
-    engine = Engine(engine_config(load_settings()))
-    engine.start()
-    try:
-        loaded: Any = engine.create_adapter("check", directory, LoraConfig(), seed=0)
-        loaded.result()
-    finally:
-        engine.close()
+models.add_command(check)

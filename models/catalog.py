@@ -1,76 +1,91 @@
 """The base models of this host: every model directory below a few folders, by its relative path."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contract.model import ModelCard
-from models.config import read_card
+from models.config import stated_config
+from models.folders import is_model, model_directories
 from models.hub import UnknownModelError, hub_card, hub_directory
+from models.inspection import ReadConfig, inspect
 
-__all__ = ["Catalog", "UnknownModelError", "hub_card"]
+__all__ = ["Catalog", "RefusedModelError", "UnknownModelError", "hub_card"]
+
+# Workers say the reasons with each heartbeat.
+MOST_CHARACTERS = 500
 
 logger = logging.getLogger(__name__)
+
+
+class RefusedModelError(ValueError):
+    """The base model is here, and cannot be served as it is."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        super().__init__(f"the base model {name!r} is refused: {reason}")
+        self.reason = reason
 
 
 class Catalog:
     """The model directories below `folders`; of two with one name, the earlier folder's counts.
 
-    A model directory has a config.json and at least one *.safetensors. Its name is its path
-    relative to the folder, with slashes. The folders are read once, here: a model that appears
-    later is served after a restart.
+    A model directory has a config.json and at least one *.safetensors. Its name is its path relative to the folder,
+    with slashes. The folders are read once, here: a model that appears later, or is mended, is served after a restart.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], read_config: ReadConfig = stated_config) -> None:
         """Raises ValueError when one of the folders is not there, or is itself a model."""
+        self._read_config = read_config
         self._models: dict[str, tuple[ModelCard, Path]] = {}
+        self._refused: dict[str, str] = {}
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"the models folder {folder} is not a directory")
-            if _is_model(folder):
+            if is_model(folder):
                 raise ValueError(f"the models folder {folder} is itself a model; name the folder above it")
-            for directory in _model_directories(folder, ()):
+            for directory in model_directories(folder):
                 self._add(directory.relative_to(folder).as_posix(), directory)
 
     def cards(self) -> tuple[ModelCard, ...]:
-        """One card a model, by name."""
-        return tuple(card for _, (card, _) in sorted(self._models.items()))
+        """One card a model, by name, without those that are refused."""
+        return tuple(card for name, (card, _) in sorted(self._models.items()) if name not in self._refused)
+
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """Why models of this host are not served, by name."""
+        return self._refused
+
+    def refuse(self, name: str, reason: str) -> None:
+        """What loading a model has shown, so that nobody loads it again. Safe to call from any thread."""
+        sentence = reason.encode(errors="backslashreplace").decode()[:MOST_CHARACTERS]
+        logger.warning("the model %s is not served: %s", name, sentence)
+        self._refused = {**self._refused, name: sentence}
 
     def directory(self, name: str) -> Path:
         """The files of a model: a local directory, else fetched from the hub.
 
         Raises:
+            RefusedModelError: it is here, and cannot be served.
             UnknownModelError: the name is neither local nor to be had from the hub.
         """
+        if name in self._refused:
+            raise RefusedModelError(name, self._refused[name])
         if name in self._models:
             return self._models[name][1]
-        return hub_directory(name)
+        directory = hub_directory(name)
+        try:
+            inspect(name, directory, self._read_config)
+        except ValueError as error:
+            raise RefusedModelError(name, str(error)) from error
+        return directory
 
     def _add(self, name: str, directory: Path) -> None:
-        try:
-            card = read_card(name, directory / "config.json", has_tokenizer=(directory / "tokenizer.json").is_file())
-        except ValueError as error:
-            logger.warning("the model %s is not served: %s", name, error)
+        if name in self._models or name in self._refused:
             return
-        self._models.setdefault(name, (card, directory))
-
-
-def _model_directories(folder: Path, above: tuple[Path, ...]) -> Iterator[Path]:
-    """Model directories below `folder`, links followed; nothing hidden, and nothing inside a model directory.
-
-    `above` holds the real paths that led here, so that a link to one of them ends the walk.
-    """
-    real = folder.resolve()
-    if real in above:
-        return
-    for child in sorted(folder.iterdir()):
-        if child.name.startswith(".") or not child.is_dir():
-            continue
-        if _is_model(child):
-            yield child
-        else:
-            yield from _model_directories(child, (*above, real))
-
-
-def _is_model(directory: Path) -> bool:
-    return (directory / "config.json").is_file() and any(directory.glob("*.safetensors"))
+        try:
+            name.encode()
+            self._models[name] = (inspect(name, directory, self._read_config), directory)
+        except UnicodeEncodeError:
+            logger.warning("the model %r is not served: its name is not UTF-8", name)
+        except ValueError as error:
+            self.refuse(name, str(error))

@@ -7,8 +7,9 @@ from huggingface_hub import HfApi, hf_hub_download, snapshot_download, try_to_lo
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, though not listed
 
-from contract.model import ModelCard
-from models.config import read_card
+from contract.model import NO_TOKENIZER, TOKENIZER_FILES, ModelCard
+from models.config import LeftOutError, read_card
+from models.json_file import read_object
 
 # A user waits for this inside the request that creates a session.
 TIMEOUT_SECONDS = 5.0
@@ -32,9 +33,12 @@ def hub_card(name: str) -> ModelCard:
     _check_id(name)
     try:
         config, has_tokenizer = _cached(name) or _fetched(name)
-        return read_card(name, config, has_tokenizer=has_tokenizer)
+        return read_card(name, read_object(config), "" if has_tokenizer else NO_TOKENIZER)
     except UNAVAILABLE as error:
         raise _unknown(name) from error
+    except LeftOutError as error:
+        advice = "it is known of models in CELERITY_MODELS_DIR alone; put it there"
+        raise UnknownModelError(f"the base model {name!r} cannot be served from the hub: {error}; {advice}") from error
     except ValueError as error:
         raise UnknownModelError(f"the base model {name!r} cannot be served: {error}") from error
 
@@ -62,8 +66,8 @@ def _check_id(name: str) -> None:
 
 def _cached(name: str) -> tuple[Path, bool] | None:
     config = try_to_load_from_cache(name, "config.json")
-    tokenizer = try_to_load_from_cache(name, "tokenizer.json")
-    return (Path(config), isinstance(tokenizer, str)) if isinstance(config, str) else None
+    tokenizers = [try_to_load_from_cache(name, file) for file in TOKENIZER_FILES]
+    return (Path(config), any(isinstance(file, str) for file in tokenizers)) if isinstance(config, str) else None
 
 
 def _fetched(name: str) -> tuple[Path, bool]:
@@ -72,8 +76,9 @@ def _fetched(name: str) -> tuple[Path, bool]:
     if not any(file.endswith(".safetensors") for file in files):
         raise ValueError("the hub has no safetensors of it")
     config = hf_hub_download(name, "config.json", etag_timeout=TIMEOUT_SECONDS)
-    return Path(config), "tokenizer.json" in files
+    return Path(config), not files.isdisjoint(TOKENIZER_FILES)
 
 
 def _unknown(name: str) -> UnknownModelError:
-    return UnknownModelError(f"the base model {name!r} is not served here and cannot be had from the hub")
+    here = "is not served here (workers read folders as they start)"
+    return UnknownModelError(f"the base model {name!r} {here} and cannot be had from the hub")

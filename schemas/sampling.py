@@ -136,8 +136,8 @@ def prompts_request(
     for path, prompt in prompts.items():
         _check_prompt(prompt, path, card)
         _check_room(prompt, params.get("max_tokens", 0), card, scores=any(asked.values()))
-    if params["stop"] and not card.has_tokenizer:
-        raise refusal("sampling_params.stop", "needs a tokenizer, which this model does not have")
+    if params["stop"] and card.tokenizer_fault:
+        raise refusal("sampling_params.stop", f"needs a tokenizer, and {card.tokenizer_fault}")
     if params["top_k"] >= card.vocab_size:
         params["top_k"] = DEFAULTS.top_k
     params["stop_token_ids"] = _stop_token_ids(params["stop_token_ids"], card)

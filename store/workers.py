@@ -19,6 +19,7 @@ WORKING_COPIES = 4
 class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     """What a worker says of itself with each heartbeat.
 
+    `models` are those that it serves, `refused` says of others that it has why it does not, by name.
     `capacity` is how many sessions it may hold, `resident` how many adapters are in its memory (the others are
     parked) and `resident_bytes` what those take by count; `free_bytes` is what its device has left by measurement, of
     which `reserved_bytes` are not for adapters. `decode_fill` and `training_fill` are the parts of the decode batch and
@@ -29,6 +30,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     pid: int
     device: str
     models: tuple[ModelCard, ...]
+    refused: dict[str, str] = {}
     capacity: int
     resident: int
     resident_bytes: int

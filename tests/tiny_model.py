@@ -1,5 +1,6 @@
 """Small random models in complete Hugging Face directories, made in a fraction of a second."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,14 @@ def make_tiny_model(
     model.save_pretrained(directory)
     tokenizer.save_pretrained(directory)
     GenerationConfig(eos_token_id=list(eos) if eos else tokenizer.eos_token_id).save_pretrained(directory)
+    return directory
+
+
+def reconfigured(directory: Path, **fields: Any) -> Path:
+    """Changes what its config.json states; a field that is None is left out."""
+    file = directory / "config.json"
+    changed = json.loads(file.read_text()) | fields
+    file.write_text(json.dumps({name: value for name, value in changed.items() if value is not None}))
     return directory
 
 

@@ -15,13 +15,14 @@ from contract.codec import decode
 from contract.forward_backward import ForwardBackwardRequest
 from contract.operation import ErrorCode, OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
-from models.catalog import Catalog
+from models.catalog import Catalog, RefusedModelError
 from store.claims import Claim
 from store.snapshots import Replayed
 from store.store import Store
 from store.workers import needed
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
+from workers.engine.failures import ModelRefusedError
 from workers.patience import persist
 
 log = logging.getLogger(__name__)
@@ -197,12 +198,18 @@ class Residency:
         return resident
 
     def _create(self, claim: Claim, state: AdapterState | None) -> None:
+        """Raises OperationFailedError; a model that is refused is announced as such from now on."""
         name, spec = claim.spec.base_model.name, claim.spec
         try:
             directory = self._catalog.directory(name)
             self._engine.create_adapter(
                 claim.session_id, directory, spec.lora, spec.seed, state, publishes=spec.publishes
             ).result()
+        except ModelRefusedError as refused:
+            self._catalog.refuse(name, str(refused))
+            raise OperationFailedError(refused.error.code, str(RefusedModelError(name, str(refused)))) from refused
+        except RefusedModelError as refused:
+            raise OperationFailedError(ErrorCode.INVALID_INPUT, str(refused)) from refused
         except (ValueError, OSError) as error:
             message = f"the base model {name} could not be loaded: {error}"
             raise OperationFailedError(ErrorCode.INVALID_INPUT, message) from error

@@ -14,6 +14,7 @@ from store.workers import Announcement
 from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.loading import config_fields
 from workers.patience import persist
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
@@ -32,7 +33,7 @@ class Runtime:
         self.host = socket.gethostname()
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
-        self.catalog = Catalog(model_folders(settings.models_dir))
+        self.catalog = Catalog(model_folders(settings.models_dir), config_fields)
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
@@ -70,6 +71,7 @@ class Runtime:
             pid=os.getpid(),
             device=self.device,
             models=self.catalog.cards(),
+            refused=dict(self.catalog.refused),
             capacity=self.settings.max_worker_sessions,
             resident=self.residency.count,
             resident_bytes=self.residency.size,

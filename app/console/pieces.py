@@ -1,5 +1,6 @@
 """Tokens as pieces of text, one after the other."""
 
+import logging
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,10 +10,12 @@ from tokenizers.decoders import DecodeStream
 from app.state import state
 from models.tokenizer_file import tokenizer_file
 
+log = logging.getLogger(__name__)
+
 
 class Pieces:
     """The text that each token of a sequence adds to those before it: nothing for one that ends within a character.
-    Without a tokenizer on this host, the tokens' numbers."""
+    Without a tokenizer on this host that can be used, the tokens' numbers."""
 
     def __init__(self, base_model: str) -> None:
         self._tokenizer = _tokenizer(base_model, state().settings.models_dir)
@@ -31,4 +34,10 @@ class Pieces:
 @lru_cache(maxsize=16)
 def _tokenizer(base_model: str, models_dir: Path | None) -> Tokenizer | None:
     file = tokenizer_file(base_model, models_dir)
-    return None if file is None else Tokenizer.from_file(str(file))
+    if file is None:
+        return None
+    try:
+        return Tokenizer.from_file(str(file))
+    except Exception as error:  # noqa: BLE001 - what the library raises is no narrower
+        log.warning("the tokenizer of %s cannot be used: %s", base_model, error)
+        return None

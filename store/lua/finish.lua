@@ -81,7 +81,7 @@ if kind == 'stop-session' then
   local final = redis.call('HGET', keys.session(session), 'final')
   end_session(session, final, at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
 elseif kind == 'create-session' and name == 'fail' then
-  end_session(session, 'ERROR', at, message, 'abandon', 'SESSION_NOT_ACTIVE', 'the session could not be created')
+  end_session(session, 'ERROR', at, message, 'abandon', code, 'the session could not be created: ' .. message)
 elseif kind == 'create-session' and redis.call('HGET', keys.session(session), 'status') == 'CREATING' then
   set_status(session, 'RUNNING', at, '')
 end

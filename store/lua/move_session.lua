@@ -21,7 +21,8 @@ for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
     local reason = 'its worker died each of the ' .. operation[3] .. ' times that it was run'
     failed(id, session, at, 'INTERNAL_ERROR', reason)
     if operation[2] == 'create-session' then
-      end_session(session, 'ERROR', at, reason, 'abandon', 'SESSION_NOT_ACTIVE', 'the session could not be created')
+      end_session(session, 'ERROR', at, reason, 'abandon', 'SESSION_NOT_ACTIVE',
+        'the session could not be created: ' .. reason)
       return {'moved', {}}
     end
   elseif operation[1] == 'RUNNING' or operation[1] == 'READY' then

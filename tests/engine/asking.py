@@ -1,11 +1,13 @@
 """Short ways to write the requests of the engine tests."""
 
 from collections.abc import Sequence as ListOf
+from concurrent.futures import Future
 from typing import Any
 
 import numpy as np
 
 from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult, Loss
+from contract.operation import OperationError, OperationFailedError
 from contract.optim_step import OptimStepRequest
 from contract.sample import SampleRequest, SamplingParams, Sequence
 from workers.engine.adapter import Adapter
@@ -22,6 +24,12 @@ def sample_request(prompts: ListOf[Tokens], num_samples: int = 1, seed: int = 0,
 
 def sample(engine: Engine, prompts: ListOf[Tokens], session: str = "s", **asked: Any) -> list[Sequence]:
     return list(engine.sample(session, sample_request(prompts, **asked)).result().sequences)
+
+
+def failure_of(future: "Future[Any]") -> OperationError:
+    error = future.exception(timeout=60)
+    assert isinstance(error, OperationFailedError)
+    return error.error
 
 
 def packed(

@@ -14,7 +14,7 @@ from redis import Redis
 from werkzeug.serving import make_server
 
 from app import create_app
-from contract.model import ModelCard
+from contract.model import NO_TOKENIZER, ModelCard
 from contract.operation import OperationError
 from settings import Settings
 from store import keys
@@ -22,7 +22,7 @@ from store.store import Store, open_store
 from store.workers import Announcement
 
 CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32, adapter_width=1000)
-BARE = ModelCard(name="bare", vocab_size=16, context_length=8, has_tokenizer=False)
+BARE = ModelCard(name="bare", vocab_size=16, context_length=8, tokenizer_fault=NO_TOKENIZER)
 WORKER = "worker-1"
 SESSIONS = "/v1/rl/training-sessions"
 

@@ -14,6 +14,7 @@ from celerity.doctor import doctor
 from contract.checkpoint import CheckpointKind, NewFile, Part
 from settings import load_settings
 from tests.http.conftest import WORKER, Api
+from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
 
 Run = Callable[..., Result]
 
@@ -79,18 +80,45 @@ def test_checkpoints_are_listed_downloaded_and_deleted(run: Run, api: Api, tmp_p
 
 def test_models_are_listed_and_a_folder_is_added_once(run: Run, tmp_path: Path) -> None:
     assert [model["id"] for model in said(run("models", "list", "--json"))] == ["bare", "org/tiny"]
-    source, models = tmp_path / "mine", tmp_path / "models"
-    source.mkdir()
+    source, models = make_tiny_model(tmp_path / "mine"), tmp_path / "models"
     models.mkdir()
-    sizes = {"num_hidden_layers": 1, "hidden_size": 4, "intermediate_size": 8, "num_attention_heads": 2}
-    config = {"vocab_size": 8, "max_position_embeddings": 16, **sizes}
-    (source / "config.json").write_text(json.dumps(config))
     added = said(run("models", "add", str(source), "--json", CELERITY_MODELS_DIR=str(models)))
     assert Path(added["directory"]) == models / "mine"
     assert (models / "mine" / "config.json").is_file()
     for arguments in (["add", str(source)], ["add", str(source), "--name", "../out"]):
         refused = run("models", *arguments, CELERITY_MODELS_DIR=str(models))
         assert refused.exit_code == 1 and "another --name" in refused.output
+    (source / "model.safetensors").write_text("version https://git-lfs.github.com/spec/v1")
+    broken = run("models", "add", str(source), "--name", "again", CELERITY_MODELS_DIR=str(models))
+    assert broken.exit_code == 1 and "git lfs pull" in broken.output and not (models / "again").exists()
+
+
+def test_a_check_tells_what_a_model_needs_or_why_it_is_refused(run: Run, tmp_path: Path) -> None:
+    good = make_tiny_model(tmp_path / "models" / "good")
+    lacking = reconfigured(make_tiny_model(tmp_path / "models" / "lacking"), num_hidden_layers=3)
+    (make_tiny_model(tmp_path / "models" / "wordless") / "tokenizer.json").write_text("{}")
+    (make_tiny_model(tmp_path / "models" / "pointer") / "config.json").write_text(
+        "version https://git-lfs.github.com/spec/"
+    )
+    here = {"CELERITY_MODELS_DIR": str(tmp_path / "models"), "CELERITY_DEVICE": "cpu"}
+
+    def checked(*source: str) -> tuple[int, Any]:
+        result = run("models", "check", *source, "--json", **here)
+        return result.exit_code, json.loads(result.stdout)
+
+    code, found = checked("good")
+    assert (code, found["served"], found["vocab_size"], found["tokenizer"]) == (0, True, TOKENIZER_SIZE, "ok")
+    assert checked(str(good)) == (0, found)
+    code, found = checked(str(lacking))
+    assert (code, found["served"]) == (1, False) and "model.layers.2." in found["reason"]
+    code, found = checked(str(tmp_path / "models"))
+    assert code == 1
+    assert [(each["name"], each["served"]) for each in found] == [
+        ("good", True), ("lacking", False), ("pointer", False), ("wordless", True),
+    ]  # fmt: skip
+    assert "git lfs pull" in found[2]["reason"] and "tokenizer cannot be loaded" in found[3]["tokenizer"]
+    unknown = run("models", "check", "no/such", **here)
+    assert unknown.exit_code == 1 and "not served here" in unknown.output
 
 
 def test_top_shows_sessions_and_workers(run: Run, api: Api) -> None:

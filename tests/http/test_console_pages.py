@@ -1,17 +1,22 @@
 """What the pages show of real operations, and what they do with strings that mean harm."""
 
 import html
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import numpy as np
+from msgspec.structs import replace
 
+from app import create_app
 from contract.checkpoint import CheckpointKind, NewFile, Part
 from contract.figures import Figures
 from contract.forward_backward import ForwardBackwardResult
 from contract.operation import ErrorCode, OperationError
 from contract.sample import SampleResult, Sequence, StopReason
 from contract.session import Labels
+from settings import Settings
+from store.store import Store
 from tests.http.conftest import WORKER, Api
 from tests.http.test_console_login import send, token
 
@@ -104,6 +109,19 @@ def test_a_session_shows_state_curves_operations_and_checkpoints(api: Api) -> No
     assert '<rect class="lay"' in page(api, path)
 
 
+def test_tokens_are_shown_as_numbers_where_the_tokenizer_is_broken(
+    settings: Settings, store: Store, api: Api, tmp_path: Path
+) -> None:
+    broken = tmp_path / "models" / "org" / "tiny" / "tokenizer.json"
+    broken.parent.mkdir(parents=True)
+    broken.write_text("{}")
+    app = create_app(replace(settings, models_dir=tmp_path / "models"), store)
+    shown = Api(app.test_client(), store, api.redis)
+    session, path = started(shown)
+    text = page(shown, f"{path}/operations/{sampled(shown, session, [57, 58])}")
+    assert "41 " in text and "57 " in text and "58 " in text
+
+
 def test_curves_come_as_points_after_those_that_the_page_has(api: Api) -> None:
     session, path = started(api)
     trained(api, session, Figures(trained=2, values={"loss": 0.5, "loss:sum": 9.0}), [0, 0, 1, 1])
@@ -124,7 +142,7 @@ def test_a_sample_shows_what_was_asked_and_each_completion(api: Api) -> None:
     session, path = started(api)
     operation_id = sampled(api, session, [7, 8, 9], [10])
     text = page(api, f"{path}/operations/{operation_id}")
-    assert "2 tokens" in text and "is not on this host" in text
+    assert "2 tokens" in text and "is not on this host, or cannot be used" in text
     assert ">41 </span>" in text and ">10 </span>" in text
     assert text.count("<article") == 2
     assert 'class="rare-1" title="token 7: -0.6875"' in text

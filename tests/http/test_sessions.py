@@ -1,5 +1,7 @@
 """Creating, reading, listing and stopping sessions."""
 
+from msgspec.structs import replace
+
 from store.workers import needed
 from tests.http.conftest import SESSIONS, WORKER, Api, announcement
 
@@ -28,6 +30,23 @@ def test_a_running_session_says_so(api: Api) -> None:
     session = api.session()
     api.begin(session)
     assert api.client.get(session).json["status"] == "TRAINING_SESSION_STATUS_RUNNING"
+
+
+def test_a_model_that_every_worker_refuses_is_a_400_with_the_reason_and_not_sought_on_the_hub(api: Api) -> None:
+    refused = {"mine": "model.safetensors is a Git LFS pointer", "org/tiny": "of another worker: its files are old"}
+    api.store.workers.beat("worker-2", replace(announcement(), models=(), refused=refused))
+    response = api.client.post(SESSIONS, json={"base_model": "mine"})
+    assert response.status_code == 400
+    assert response.json["errors"] == [
+        {"field": "base_model", "message": "'mine' is refused: model.safetensors is a Git LFS pointer"}
+    ]
+    assert api.create().status_code == 200, "another worker serves it"
+
+
+def test_workers_without_a_model_are_there_all_the_same(api: Api) -> None:
+    api.store.workers.beat(WORKER, replace(announcement(), models=(), refused={"org/tiny": "its config.json is cut"}))
+    assert api.create().json["errors"][0]["message"] == "'org/tiny' is refused: its config.json is cut"
+    assert "not served here" in api.client.post(SESSIONS, json={"base_model": "no/such"}).json["errors"][0]["message"]
 
 
 def test_an_unknown_base_model_or_checkpoint_is_a_400_and_no_session(api: Api) -> None:

@@ -1,13 +1,13 @@
-"""The catalog over directories that a test writes: config.json and an empty weights file."""
+"""The catalog over directories that a test writes: config.json and an embedding."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from contract.model import ModelCard
+from contract.model import NO_TOKENIZER, ModelCard
 from models.catalog import Catalog, UnknownModelError, hub_card
-from tests.models.small import SIZES, WIDTH
+from tests.models.small import SIZES, WIDTH, write_weights
 
 CONFIG = {"vocab_size": 32, "max_position_embeddings": 128, **SIZES}
 
@@ -15,10 +15,15 @@ CONFIG = {"vocab_size": 32, "max_position_embeddings": 128, **SIZES}
 def write_model(directory: Path, config: object = CONFIG, *, tokenizer: bool = True) -> Path:
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(config if isinstance(config, str) else json.dumps(config))
-    (directory / "model.safetensors").touch()
+    write_weights(directory, vocab_size=_vocab_size(config))
     if tokenizer:
-        (directory / "tokenizer.json").touch()
+        (directory / "tokenizer.json").write_text('{"model": {}}')
     return directory
+
+
+def _vocab_size(config: object) -> int:
+    found = config.get("vocab_size") if isinstance(config, dict) else None
+    return found if type(found) is int else 9
 
 
 def names(*folders: Path) -> list[str]:
@@ -114,7 +119,7 @@ def test_a_model_directory_in_the_place_of_a_folder_of_models_is_refused(tmp_pat
 
 def test_the_tokenizer_is_seen_to_be_missing(tmp_path: Path) -> None:
     write_model(tmp_path / "m", tokenizer=False)
-    assert [card.has_tokenizer for card in Catalog([tmp_path]).cards()] == [False]
+    assert [card.tokenizer_fault for card in Catalog([tmp_path]).cards()] == [NO_TOKENIZER]
 
 
 @pytest.mark.parametrize("name", ["", "../m", "a/../b", "/etc", "a/b/c", "a b", "a\n", "a%2fb", "x" * 97, "a:b"])

@@ -6,9 +6,9 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from contract.model import ModelCard
+from contract.model import NO_TOKENIZER, ModelCard
 from models.catalog import Catalog, hub_card
-from tests.models.small import SIZES, WIDTH
+from tests.models.small import SIZES, WIDTH, write_weights
 
 COMMIT = "0" * 40
 
@@ -28,13 +28,14 @@ def snapshot(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_cached_model_has_a_card_and_a_directory(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
     (snapshot / "tokenizer.json").touch()
+    write_weights(snapshot, vocab_size=32)
     assert hub_card("org/tiny") == ModelCard(name="org/tiny", vocab_size=32, context_length=64, adapter_width=WIDTH)
     assert Catalog([]).directory("org/tiny") == snapshot
 
 
 def test_a_cached_model_may_lack_the_tokenizer(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
-    assert not hub_card("org/tiny").has_tokenizer
+    assert hub_card("org/tiny").tokenizer_fault == NO_TOKENIZER
 
 
 def test_a_cached_model_that_states_no_context_length_is_refused_with_the_reason(snapshot: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from contract.limits import Limits
-from contract.model import ModelCard
+from contract.model import NO_TOKENIZER, ModelCard
 from contract.sample import SampleRequest, SamplingParams
 from schemas.sampling import SampleBodySchema, sample_request
 from tests.schemas.bodies import model_input, sample_body
@@ -88,7 +88,7 @@ def test_more_tokens_than_there_is_room_for_are_refused_when_a_prompt_is_scored_
 
 
 def test_stop_token_ids_need_no_tokenizer() -> None:
-    bare = ModelCard(name="bare", vocab_size=64, context_length=32, has_tokenizer=False)
+    bare = ModelCard(name="bare", vocab_size=64, context_length=32, tokenizer_fault=NO_TOKENIZER)
     assert request_of(sample_body([1], stop_token_ids=[5, "63"]), bare).params.stop_token_ids == (5, 63)
 
 
@@ -101,7 +101,7 @@ def test_a_token_outside_the_vocabulary_is_named_by_chunk_and_index(token: Any) 
 
 
 def test_stop_strings_need_a_tokenizer() -> None:
-    bare = ModelCard(name="bare", vocab_size=64, context_length=32, has_tokenizer=False)
+    bare = ModelCard(name="bare", vocab_size=64, context_length=32, tokenizer_fault=NO_TOKENIZER)
     body = sample_body([1], max_tokens=1, stop=["a"])
     assert request_of(body).params.stop == ("a",)
     assert fields_of(lambda: request_of(body, bare)) == ["sampling_params.stop"]

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import fakeredis
@@ -23,7 +24,7 @@ WORKER = "worker-1"
 
 
 def announcement(**changes: int) -> Announcement:
-    sizes = {
+    sizes: dict[str, Any] = {
         "capacity": 100,
         "resident": 0,
         "resident_bytes": 0,

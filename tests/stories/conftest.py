@@ -9,6 +9,7 @@ import pytest
 from models import bundled
 from stack.running import running_stack
 from stack.stack import Stack
+from tests.stories.broken import make_broken_models
 from tests.tiny_model import make_tiny_model
 
 # Small on purpose, so that every test's batch is cut into several micro-batches and passes.
@@ -31,6 +32,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_tiny_model(folder / "tiny")
     make_tiny_model(folder / "uniform", zero_head=True)
     make_tiny_model(folder / "tied", tied=True)
+    make_broken_models(folder)
     # What the documentation's examples name, with token ids as large as theirs.
     make_tiny_model(folder / bundled.NAME, vocab_size=4096)
     # 90 MB, so that writing it takes a while.

@@ -1,15 +1,20 @@
 """What a worker says of itself, and how it leaves."""
 
 import threading
+from pathlib import Path
 
 import msgspec
 import pytest
 
-from contract.operation import OperationKind
+from contract.codec import encode
+from contract.operation import ErrorCode, OperationKind
 from contract.optim_step import OptimStepRequest
-from contract.session import SessionStatus
-from tests.engine.asking import packed, random_sample
+from contract.session import LoraConfig, SessionSpec, SessionStatus
+from tests.engine.asking import packed, random_sample, sample_request
+from tests.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
+
+POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 4\n"
 
 
 def test_it_announces_its_limits_what_it_measures_and_what_it_counts(
@@ -65,4 +70,46 @@ def test_a_session_whose_base_model_cannot_be_loaded_ends_in_error_with_the_reas
     session = shift.session(base_model=msgspec.structs.replace(shift.card, name="nowhere"))
     ended = shift.store.sessions.get(session.id)
     assert ended.status is SessionStatus.ERROR
-    assert "nowhere could not be loaded" in (ended.reason or "")
+    assert "'nowhere' is not served here" in (ended.reason or "")
+
+
+def test_a_model_that_turns_out_to_be_no_whole_one_is_refused_with_the_reason_and_announced_as_refused(
+    begin: Begin, tmp_path: Path
+) -> None:
+    reconfigured(make_tiny_model(tmp_path / "models" / "lacking"), num_hidden_layers=3)
+    shift = begin()
+    served = {card.name: card for card in shift.worker.announcement().models}
+    assert set(served) >= {"tiny", "lacking"} and "lacking" not in shift.worker.announcement().refused
+    session = shift.store.sessions.create(
+        SessionSpec(base_model=served["lacking"], lora=LoraConfig(), seed=1), [shift.worker.worker_id]
+    )
+    waiting = shift.store.operations.accept(session.id, OperationKind.SAMPLE, sample_request([[1]]))
+    shift.deliver()
+    ended = shift.store.sessions.get(session.id)
+    sentence = "the base model 'lacking' is refused: its files lack tensors that config.json describes: model.layers.2."
+    assert ended.status is SessionStatus.ERROR and (ended.reason or "").startswith(sentence)
+    error = shift.store.operations.get(session.id, waiting.id).error
+    assert error and error.code is ErrorCode.INVALID_INPUT and sentence in error.message
+    said = shift.worker.announcement()
+    assert "lacking" not in {card.name for card in said.models} and "model.layers.2." in said.refused["lacking"]
+    assert shift.sample(shift.session())
+
+
+def test_a_folder_of_broken_models_keeps_no_worker_from_serving_the_others(begin: Begin, tmp_path: Path) -> None:
+    models = tmp_path / "models"
+    (make_tiny_model(models / "deep") / "config.json").write_text('{"a":' * 100_000 + "1" + "}" * 100_000)
+    (make_tiny_model(models / "pointer") / "model.safetensors").write_text(POINTER)
+    reconfigured(make_tiny_model(models / "endless"), num_hidden_layers=10**9)
+    reconfigured(make_tiny_model(models / "huge"), vocab_size=10**25)
+    reconfigured(make_tiny_model(models / "strange"), model_type="\ud800")
+    shift = begin()
+    said = shift.worker.announcement()
+    assert set(said.refused) == {"deep", "pointer", "endless", "huge", "strange"}
+    assert encode(said)
+    assert shift.sample(shift.session())
+
+
+def test_what_a_config_leaves_out_is_announced_as_transformers_has_it(begin: Begin, tmp_path: Path) -> None:
+    reconfigured(make_tiny_model(tmp_path / "models" / "short"), max_position_embeddings=None)
+    cards = {card.name: card for card in begin().worker.announcement().models}
+    assert cards["short"].context_length == 2048

@@ -14,7 +14,8 @@ from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kv_cache import KvCache
 from workers.engine.llama import Llama
-from workers.engine.loading import load_end_tokens, load_model, load_tokenizer
+from workers.engine.loading import load_end_tokens, load_model
+from workers.engine.tokenizer import load_tokenizer
 from workers.engine.transformers_stack import TransformersStack
 from workers.engine.windows import refuse_unknown_layers
 
@@ -35,7 +36,7 @@ class BaseModel:
         refuse_unknown_layers(model.config)
         self.head = FrozenLinear(_plain_head(model))
         self.vocab_size = self.head.outputs
-        self.tokenizer = load_tokenizer(directory)
+        self.tokenizer, self.tokenizer_fault = load_tokenizer(directory)
         self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
         tokens_BT = torch.arange(24, device=device).mul_(7).remainder_(self.vocab_size).view(2, 12)
         theirs_BTD = self._check_head(model, tokens_BT)

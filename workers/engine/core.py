@@ -1,15 +1,16 @@
 """What the engine's one thread owns: base models, adapters and the work on the device."""
 
+import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import psutil
 import torch
 
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.operation import OperationFailedError
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult, ScoredPrompt
 from contract.session import LoraConfig
@@ -20,9 +21,9 @@ from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
-from workers.engine.failures import as_failure, invalid_input, session_not_active
+from workers.engine.failures import as_failure, in_a_line, is_out_of_memory, model_refused, session_not_active
 from workers.engine.fill import Fill
-from workers.engine.free_memory import give_back, map_large_blocks
+from workers.engine.free_memory import free_bytes, give_back, map_large_blocks
 from workers.engine.kernels.kernel import choose
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
@@ -31,6 +32,8 @@ from workers.engine.scheduler import FairScheduler
 from workers.engine.sequences import Sampling
 from workers.engine.training_batch import TrainingBatch
 from workers.engine.training_pass import TrainingPass
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -82,9 +85,7 @@ class EngineCore:
 
     def free_bytes(self) -> int:
         """Of the device; safe to call from any thread."""
-        if self._device.type == "cuda":
-            return int(torch.cuda.mem_get_info(self._device)[0])
-        return int(psutil.virtual_memory().available)
+        return free_bytes(self._device)
 
     def create_adapter(
         self,
@@ -168,10 +169,7 @@ class EngineCore:
 
     def _model(self, directory: Path) -> ServedModel:
         if directory not in self._models:
-            try:
-                base = BaseModel(directory, self._device, self._dtype)
-            except ValueError as error:
-                raise invalid_input(f"The base model cannot be served: {error}") from error
+            base = _load_base_model(directory, self._config)
             give_back()
             most = self._config.micro_batch_tokens
             decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences, self.decode_fill)
@@ -202,3 +200,18 @@ class EngineCore:
             if isinstance(work, PromptScoring) and is_meant(work):
                 work.fail(error)
                 self._scheduler.remove(work)
+
+
+def _load_base_model(directory: Path, config: EngineConfig) -> BaseModel:
+    """Raises OperationFailedError, whatever the code of the model's family makes of the directory."""
+    try:
+        return BaseModel(directory, config.torch_device, config.torch_dtype)
+    except OperationFailedError:
+        raise
+    except ValueError as error:
+        raise model_refused(str(error)) from error
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
+        log.exception("the model in %s cannot be run", directory)
+        raise model_refused(f"transformers cannot run it ({in_a_line(error)})") from error

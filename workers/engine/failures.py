@@ -1,14 +1,27 @@
 """What the engine raises, and how a failure inside torch becomes an operation's error."""
 
 import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
 from contract.operation import ErrorCode, OperationFailedError
 
+MOST_CHARACTERS = 300
+
 
 class EngineClosedError(Exception):
     """The engine was closed before the job began: it had no effect and may run elsewhere."""
+
+
+class ModelRefusedError(OperationFailedError):
+    """The base model's directory cannot be served as it is, however often it is loaded. The message is the reason."""
+
+
+def model_refused(reason: str) -> ModelRefusedError:
+    return ModelRefusedError(ErrorCode.INVALID_INPUT, reason)
 
 
 def invalid_input(message: str) -> OperationFailedError:
@@ -27,16 +40,45 @@ def session_not_active(message: str) -> OperationFailedError:
     return OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, message)
 
 
+@contextmanager
+def refusing(fault: str, directory: Path) -> Iterator[None]:
+    """Around what others' code makes of the files of `directory`, where a malformed one has it raise anything.
+
+    Raises:
+        ValueError: `fault` and what was raised, in a line, without the path. Running out of memory stays what it is.
+    """
+    try:
+        yield
+    except Exception as error:
+        if is_out_of_memory(error) or isinstance(error, OperationFailedError):
+            raise
+        raise ValueError(f"{fault}: {in_a_line(error).replace(str(directory), 'its folder')}") from error
+    except BaseException as error:
+        # What a panic in the Rust of tokenizers and safetensors comes as; its class has no name to be caught by.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ValueError(f"{fault}: {in_a_line(error)}") from error
+
+
+def in_a_line(error: BaseException) -> str:
+    """Its words, cut short; with the name of its class where they are meant for programmers."""
+    words = str(error)
+    if "trust_remote_code" in words:
+        return "it needs Python code of its own (remote code), which is never run here"
+    line = " ".join(words.split())[:MOST_CHARACTERS]
+    return line if isinstance(error, ValueError | OSError | ImportError) and line else f"{type(error).__name__} {line}"
+
+
 def as_failure(error: Exception) -> Exception:
     """The error to report for `error`: running out of memory has a code of its own."""
-    if not _is_out_of_memory(error):
+    if not is_out_of_memory(error):
         return error
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return out_of_memory("The device ran out of memory. Send fewer or shorter samples per call, or try again later.")
 
 
-def _is_out_of_memory(error: Exception) -> bool:
+def is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
     # Mapped pages, which the cache of decoding sequences takes.

@@ -1,12 +1,22 @@
-"""What the process takes of the operating system's memory, where glibc is the one that asks for it."""
+"""What a device has left, and what the process takes of the operating system's, where glibc is the one that asks."""
 
 import ctypes
 import sys
+
+import psutil
+import torch
 
 # Of mallopt. Larger blocks have pages of their own, which go back when they are freed; smaller ones would too, but
 # asking for their pages again each time costs a third of the speed at 1 MiB.
 M_MMAP_THRESHOLD = -3
 LARGE_BYTES = 32 << 20
+
+
+def free_bytes(device: torch.device) -> int:
+    """Safe to call from any thread."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
 
 
 def give_back() -> None:

@@ -85,7 +85,7 @@ class Sampling:
         future: "Future[SampleResult]",
     ) -> None:
         if request.params.stop and base.tokenizer is None:
-            raise invalid_input("Stop strings need a tokenizer and this model has none. Stop on end tokens instead.")
+            raise invalid_input(f"Stop strings need a tokenizer: {base.tokenizer_fault}. Stop on token ids instead.")
         for prompt in request.prompts:
             base.check_tokens(prompt, "a prompt")
         self.session_id, self.request = session_id, request

@@ -1,0 +1,66 @@
+"""Whether a model directory can be served, as far as its files tell without loading a tensor."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from contract.model import ModelCard
+from models.config import NAME, counts, read_card, refuse_quantized, stated_config
+from models.json_file import read_object
+from models.tokenizer_file import tokenizer_fault
+from models.weights import StoredTensor, read_tensors
+
+# What reads a directory's configuration: from its file alone, or with the defaults of the model's class.
+ReadConfig = Callable[[Path], Mapping[str, Any]]
+
+GENERATION = "generation_config.json"
+ADAPTER = "adapter_config.json"
+# The most layers or experts of a model that has fewer tensors.
+MOST_COUNTED = 1024
+
+
+def inspect(name: str, directory: Path, read_config: ReadConfig) -> ModelCard:
+    """The card of the model, once its files have been looked at.
+
+    Raises:
+        ValueError: it cannot be served. The sentence names the file, what is wrong with it, and what to do.
+    """
+    stated = stated_config(directory)
+    _refuse_other_sources(directory, stated)
+    refuse_quantized(stated)
+    tensors = read_tensors(directory)
+    _refuse_absurd_counts(stated, tensors)
+    card = read_card(name, read_config(directory), tokenizer_fault(directory))
+    _check_vocabulary(card, tensors)
+    return card
+
+
+def _refuse_other_sources(directory: Path, stated: Mapping[str, Any]) -> None:
+    """Files that would have transformers read other weights than the directory's own, or that it cannot read."""
+    if (directory / ADAPTER).is_file():
+        raise ValueError(f"{ADAPTER} makes it a PEFT adapter; merge it into its base model, or remove that file")
+    if stated.get("transformers_weights"):
+        raise ValueError(f"{NAME} names a weights file of its own (transformers_weights): call it model.safetensors")
+    if (directory / GENERATION).is_file():
+        read_object(directory / GENERATION)
+
+
+def _refuse_absurd_counts(stated: Mapping[str, Any], tensors: Mapping[str, StoredTensor]) -> None:
+    most = max(MOST_COUNTED, len(tensors))
+    for key, value in counts(stated):
+        if value > most:
+            raise ValueError(f"{NAME} gives {key} as {str(value)[:30]}, and the files hold {len(tensors)} tensors")
+
+
+def _check_vocabulary(card: ModelCard, tensors: Mapping[str, StoredTensor]) -> None:
+    if not any(card.vocab_size in tensor.shape for tensor in tensors.values()):
+        held = [f"{name} is {list(tensor.shape)}" for name, tensor in tensors.items() if _is_embedding(name)]
+        raise ValueError(
+            f"{NAME} gives vocab_size as {card.vocab_size}, and no tensor has as many rows"
+            + (f" ({held[0]})" if held else "")
+            + "; correct the one or the other"
+        )
+
+
+def _is_embedding(name: str) -> bool:
+    return name.endswith(".weight") and ("embed" in name or "wte" in name)
