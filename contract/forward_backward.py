@@ -89,7 +89,8 @@ class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
     sample may be empty. Arrays: offsets int64 [N+1]; tokens and targets int32 [T]; weights
     float32 [T], 0 where nothing is trained; advantages and logprobs float32 [T], present
     when the loss reads them. `forward_only` adds no gradient and `return_logprobs` answers the
-    logprobs of what is trained.
+    logprobs of what is trained. `horizon` is the H of the fixed-horizon aggregation, as it was set when the request
+    was accepted, so that a replay gives the same gradients; without it the worker's own counts.
     """
 
     offsets: np.ndarray
@@ -102,6 +103,7 @@ class ForwardBackwardRequest(msgspec.Struct, frozen=True, kw_only=True):
     reference_logprobs_T: np.ndarray | None = None
     forward_only: bool = False
     return_logprobs: bool = False
+    horizon: int | None = None
 
 
 class ForwardBackwardResult(msgspec.Struct, frozen=True, kw_only=True):

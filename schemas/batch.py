@@ -42,7 +42,9 @@ def _check_vocabulary(sample: TrainingSample, path: str, card: ModelCard, target
             raise refusal(f"{path}.{place}[{offender}]", vocabulary_sentence(card))
 
 
-def pack(samples: list[TrainingSample], loss: Loss, **flags: bool) -> ForwardBackwardRequest:
+def pack(
+    samples: list[TrainingSample], loss: Loss, *, horizon: int | None = None, **flags: bool
+) -> ForwardBackwardRequest:
     """The request; `flags` are what else a ForwardBackwardRequest may ask."""
     packing = Packing(samples)
     weights_T = packing.weights_T
@@ -57,5 +59,6 @@ def pack(samples: list[TrainingSample], loss: Loss, **flags: bool) -> ForwardBac
         targets_T=packing.targets_T,
         weights_T=weights_T,
         loss=loss,
+        horizon=horizon,
         **options,
     )

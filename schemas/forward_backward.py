@@ -47,13 +47,15 @@ class ForwardBackwardOperationSchema(OperationSchema):
     data = fields.Nested(ForwardBackwardResultSchema, metadata={"description": "The result, once COMPLETED."})
 
 
-def forward_backward_request(body: dict[str, Any], card: ModelCard, limits: Limits) -> ForwardBackwardRequest:
+def forward_backward_request(
+    body: dict[str, Any], card: ModelCard, limits: Limits, horizon: int
+) -> ForwardBackwardRequest:
     """The packed request. Raises ValidationError for what the session's model or the server's limits refuse."""
     samples, loss = body["samples"], body["loss"]
     for index, sample in enumerate(samples):
         _check_grpo_inputs(sample.policy, f"samples[{index}].loss_inputs.grpo_inputs", loss)
     check_batch(samples, card, limits, targets="loss_inputs.target_tokens.data")
-    return pack(samples, loss)
+    return pack(samples, loss, horizon=horizon)
 
 
 def _check_grpo_inputs(grpo: dict[str, np.ndarray] | None, path: str, loss: Loss) -> None:

@@ -6,12 +6,14 @@ from marshmallow import fields
 
 from contract.optim_step import OptimStepRequest
 from schemas.base import AnswerSchema, RequestSchema
-from schemas.bounds import FLOAT32_MAX, FLOAT32_TINY, Bounds
+from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import Number
 from schemas.operations import OperationSchema
 
 DEFAULTS = OptimStepRequest()
 DECAY = Bounds(0.0, 1.0, below=1.0)
+# The second moment is kept in fp32, where the squares of smaller gradients than this are lost: eps takes their place.
+LEAST_EPS = 1e-18
 
 
 def learning_rate() -> Number:
@@ -24,9 +26,9 @@ class AdamWParamsSchema(RequestSchema):
     beta1 = Number(DECAY, load_default=DEFAULTS.beta1, description="Decay of the first moment.")
     beta2 = Number(DECAY, load_default=DEFAULTS.beta2, description="Decay of the second moment.")
     eps = Number(
-        Bounds(FLOAT32_TINY, FLOAT32_MAX),
+        Bounds(LEAST_EPS, FLOAT32_MAX),
         load_default=DEFAULTS.eps,
-        description="Added to the root of the second moment; above 0 as a float32.",
+        description="Added to the root of the second moment, which cannot hold anything smaller than the least eps.",
     )
     weight_decay = Number(
         Bounds(0.0, FLOAT32_MAX), load_default=DEFAULTS.weight_decay, description="Decoupled weight decay."

@@ -39,8 +39,8 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
     """
-    session = own_session(session_id)
-    request = forward_backward_request(body, session.spec.base_model, state().settings.limits)
+    session, settings = own_session(session_id), state().settings
+    request = forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
     return accept(session, OperationKind.FORWARD_BACKWARD, request)
 
 

@@ -30,8 +30,8 @@ operations = Blueprint(
 @operations.response(200, training.ForwardBackwardOperationSchema)
 def forward_backward(body: dict[str, Any], session_id: str) -> Any:
     """Add a loss's gradient to the session's, or only evaluate the loss"""
-    session, limits = own_session(session_id), state().settings.limits
-    request = training.forward_backward_request(body, session.spec.base_model, limits)
+    session, settings = own_session(session_id), state().settings
+    request = training.forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
     return operation_view(accepted(session, KIND.FORWARD_BACKWARD, request))
 
 

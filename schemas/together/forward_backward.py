@@ -86,13 +86,15 @@ class CustomForwardBackwardOperationSchema(OperationSchema):
     output = fields.Dict(metadata={"description": "Empty, once COMPLETED."})
 
 
-def forward_backward_request(body: dict[str, Any], card: ModelCard, limits: Limits) -> ForwardBackwardRequest:
+def forward_backward_request(
+    body: dict[str, Any], card: ModelCard, limits: Limits, horizon: int
+) -> ForwardBackwardRequest:
     """Raises ValidationError for what the loss, the session's model or the server's limits refuse."""
     loss = body["loss"]
     samples = [_sample(sample, loss, f"samples[{index}]") for index, sample in enumerate(body["samples"])]
     check_batch(samples, card, limits, TARGETS)
     flags = {"forward_only": body["forward_only"], "return_logprobs": body["return_loss_fn_outputs"]}
-    return pack(samples, loss, **flags)
+    return pack(samples, loss, horizon=horizon, **flags)
 
 
 def custom_request(body: dict[str, Any], card: ModelCard, limits: Limits) -> ForwardBackwardRequest:

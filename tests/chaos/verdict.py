@@ -12,6 +12,7 @@ from contract.session import SessionSpec
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
 from schemas.optim_step import OptimStepBodySchema, optim_step_request
 from schemas.sampling import SampleBodySchema, sample_request
+from settings import Settings
 from tests.chaos.client import Told
 from tests.chaos.plan import Planned
 from tests.stories.client import Json
@@ -60,7 +61,8 @@ def _run(engine: Engine, session_id: str, spec: SessionSpec, operation: Planned,
                 return engine.copy_adapter(session_id).result().without_gradients()
             case "inference-checkpoint":
                 return engine.export_adapter(session_id).result()
-        training = forward_backward_request(ForwardBackwardBodySchema().load(body), card, limits)
+        loaded = ForwardBackwardBodySchema().load(body)
+        training = forward_backward_request(loaded, card, limits, Settings().horizon)
         return engine.forward_backward(session_id, training, call_seed(spec.seed, seq)).result()
     except OperationFailedError as failed:
         return failed.error.code.value

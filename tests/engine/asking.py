@@ -40,7 +40,9 @@ def packed(
 ) -> ForwardBackwardRequest:
     """From (tokens, targets) per sample; per-sample lists in `arrays` are packed, flags passed on."""
     lengths = [len(tokens) for tokens, _ in samples]
-    rest: dict[str, Any] = {name: arrays.pop(name) for name in ("forward_only", "return_logprobs") if name in arrays}
+    rest: dict[str, Any] = {
+        name: arrays.pop(name) for name in ("forward_only", "return_logprobs", "horizon") if name in arrays
+    }
     rest |= {f"{name}_T": _joined(parts, np.float32) for name, parts in arrays.items()}
     return ForwardBackwardRequest(
         offsets=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),

@@ -6,6 +6,7 @@ import torch
 from contract.operation import ErrorCode, OperationFailedError
 from contract.optim_step import OptimStepRequest
 from contract.session import LoraConfig
+from schemas.optim_step import LEAST_EPS
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Group, Shape
 from workers.engine.optimizer import optim_step
@@ -59,6 +60,22 @@ def test_the_first_step_moves_by_the_learning_rate_whatever_the_gradients_size(a
     gradients = accumulate(adapter, 0, size)
     optim_step(adapter, OptimStepRequest(learning_rate=2e-3, weight_decay=0.0))
     torch.testing.assert_close(adapter.weights - before, -2e-3 * gradients.sign(), rtol=1e-3, atol=1e-7)
+
+
+@pytest.mark.parametrize("beta2", [0.5, 0.95, 0.999, 0.9999])
+@pytest.mark.parametrize("exponent", range(-26, -9, 2))
+def test_with_the_least_eps_a_step_is_that_of_float64_however_small_the_gradients(
+    adapter: Adapter, beta2: float, exponent: int
+) -> None:
+    theirs = adapter.weights.detach().double()
+    mean, square = torch.zeros_like(theirs), torch.zeros_like(theirs)
+    settings: Any = {"learning_rate": 1.0, "beta1": 0.9, "beta2": beta2, "eps": LEAST_EPS, "weight_decay": 0.0}
+    for step in (1, 2, 3):
+        gradients = accumulate(adapter, step, 10.0**exponent).double()
+        mean, square = 0.9 * mean + 0.1 * gradients, beta2 * square + (1 - beta2) * gradients**2
+        theirs = theirs - (mean / (1 - 0.9**step)) / ((square / (1 - beta2**step)).sqrt() + LEAST_EPS)
+        optim_step(adapter, OptimStepRequest(**settings))
+    torch.testing.assert_close(adapter.weights.detach().double(), theirs, rtol=0.0, atol=5e-3)
 
 
 def test_an_eps_of_one_is_honoured(adapter: Adapter) -> None:

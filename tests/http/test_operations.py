@@ -1,12 +1,14 @@
 """Operations: accepted at once, read under their kind, listed, cancelled, limited in number."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import orjson
 import pytest
 
 from app import create_app
-from contract.forward_backward import ForwardBackwardResult
+from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from contract.operation import ErrorCode, OperationError
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult, ScoredPrompt, Sequence, StopReason
@@ -82,6 +84,15 @@ def test_a_forward_backward_s_result_is_its_loss_and_metrics(api: Api) -> None:
     api.finish(operation_id, ForwardBackwardResult(loss=1.5, metrics={"loss:mean": 1.5, "valid_tokens:sum": 2.0}))
     operation = api.client.get(f"{session}/operations/forward-backward/{operation_id}").json
     assert operation["data"] == {"loss": 1.5, "metrics": {"loss:mean": 1.5, "valid_tokens:sum": 2.0}}
+
+
+def test_a_call_is_accepted_with_the_horizon_that_is_set_now(api: Api, settings: Settings) -> None:
+    session = api.session()
+    for horizon in (7, 9):
+        client = create_app(msgspec.structs.replace(settings, horizon=horizon), api.store).test_client()
+        answer: Any = client.post(f"{session}:forward-backward", json=BODIES["forward-backward"]).json
+        operation = api.store.operations.get(session.rpartition("/")[2], answer["operation_id"])
+        assert api.store.operations.request(operation, ForwardBackwardRequest).horizon == horizon
 
 
 def test_an_optim_step_counts_in_the_session(api: Api) -> None:

@@ -23,7 +23,7 @@ CALLS: list[tuple[Schema, dict[str, Any], Any]] = [
     (
         ForwardBackwardBodySchema(),
         examples.FORWARD_BACKWARD,
-        lambda body: forward_backward_request(body, CARD, Limits()),
+        lambda body: forward_backward_request(body, CARD, Limits(), horizon=1024),
     ),
     (OptimStepBodySchema(), examples.OPTIM_STEP, optim_step_request),
     (CreateSessionSchema(), {"base_model": "m"}, lambda body: session_spec(body, CARD, Limits(), "an owner")),

@@ -16,7 +16,7 @@ INPUTS: dict[str, list[Any]] = {"advantages": [1.0, 2.0], "generator_logprobs": 
 
 
 def request_of(body: dict[str, Any], limits: Limits = Limits()) -> ForwardBackwardRequest:  # noqa: B008 - frozen
-    return forward_backward_request(ForwardBackwardBodySchema().load(body), CARD, limits)
+    return forward_backward_request(ForwardBackwardBodySchema().load(body), CARD, limits, horizon=1024)
 
 
 def test_cross_entropy_has_no_parameters() -> None:

@@ -17,7 +17,17 @@ def test_an_empty_body_takes_every_default() -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [("beta1", 1.0), ("beta1", -0.1), ("beta2", 1), ("eps", 0), ("eps", 1e-50), ("eps", -1), ("weight_decay", -1)],
+    [
+        ("beta1", 1.0),
+        ("beta1", -0.1),
+        ("beta2", 1),
+        ("eps", 0),
+        ("eps", 1e-50),
+        ("eps", 1e-30),
+        ("eps", 9e-19),
+        ("eps", -1),
+        ("weight_decay", -1),
+    ],
 )
 def test_adamw_params_are_bounded(name: str, value: Any) -> None:
     assert fields_of(lambda: OptimStepBodySchema().load({"adamw_params": {name: value}})) == [f"adamw_params.{name}"]

@@ -17,7 +17,7 @@ CARD = ModelCard(name="tiny", vocab_size=64, context_length=64)
 
 
 def request_of(body: dict[str, Any]) -> ForwardBackwardRequest:
-    return forward_backward_request(ForwardBackwardBodySchema().load(body), CARD, Limits())
+    return forward_backward_request(ForwardBackwardBodySchema().load(body), CARD, Limits(), horizon=1024)
 
 
 def test_with_target_tokens_entry_i_predicts_target_i() -> None:

@@ -52,9 +52,10 @@ class Shift:
         self.worker.close()
         self.store.close()
 
-    def change(self) -> None:
-        """The worker leaves, and the next takes over what it held."""
+    def change(self, **settings: Any) -> None:
+        """The worker leaves, and the next, with some settings changed, takes over what it held."""
         self.end()
+        self._settings = msgspec.structs.replace(self._settings, **settings)
         self.worker = self._begin()
         self.store.janitor.move_sessions_of(self.store.workers.left())
         self.deliver()

@@ -3,6 +3,7 @@
 import pytest
 
 from contract.checkpoint import CheckpointRequest
+from contract.forward_backward import ForwardBackwardResult, Grpo
 from contract.operation import ErrorCode, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest
 from contract.session import Session
@@ -47,6 +48,17 @@ def test_it_is_the_same_to_the_last_bit_from_a_snapshot_or_from_nothing(
         assert shift.adapter(session) == before
     train_and_step(shift, session, 3)
     assert shift.store.sessions.get(session.id).step == 3
+
+
+def test_a_call_keeps_the_horizon_that_was_set_when_it_was_accepted(begin: Begin) -> None:
+    shift = begin(horizon=1024)
+    session = shift.session()
+    arrays = {"advantages": [[1.0] * 6], "generator_logprobs": [[-2.0] * 6]}
+    operation = shift.run(session, TRAIN, packed([random_sample(0, 6)], Grpo(), horizon=5, **arrays))
+    assert shift.store.operations.result(operation, ForwardBackwardResult).metrics["loss/horizon"] == 5.0
+    before = shift.adapter(session)
+    shift.change(horizon=9)
+    assert shift.adapter(session) == before
 
 
 def test_a_step_that_was_not_finite_clears_the_gradients_again(begin: Begin) -> None:

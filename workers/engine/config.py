@@ -9,9 +9,10 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`device` is "auto", "cpu", "cuda" or "cuda:N"; `dtype` that of the frozen base model.
 
-    `horizon` is the H of the fixed-horizon aggregation. `micro_batch_tokens` bounds the tokens of one forward pass;
-    `max_batch_sequences` the sequences that decode together. `merge_training`: sessions share passes that train.
-    `torch_threads` 0 keeps torch's own choice. `kernels`: whether CPUs run our own ones (see kernels/kernel.py).
+    `horizon` is the H of the fixed-horizon aggregation for requests that carry none. `micro_batch_tokens` bounds the
+    tokens of one forward pass; `max_batch_sequences` the sequences that decode together. `merge_training`: sessions
+    share passes that train. `torch_threads` 0 keeps torch's own choice. `kernels`: whether CPUs run our own ones (see
+    kernels/kernel.py).
     """
 
     device: str = "auto"

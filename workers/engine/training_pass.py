@@ -43,13 +43,13 @@ class TrainingPass:
         self.session_id, self.adapter = session_id, adapter
         self.future = future
         self._request, self._base, self._seed = request, base, seed
-        self._horizon = config.horizon
+        self._horizon = request.horizon or config.horizon
         self._call = PackedCall(request)
         # A mask is one sample's own, so samples that are dropped out share nothing.
         self._left = deque(self._call.cut(config.micro_batch_tokens, shares=not self._is_dropped_out))
         self._targets_T = torch.from_numpy(request.targets_T.astype("int64")).to(base.device)
         self._arrays = TokenArrays.of(request, base.device)
-        self._scales_T = torch.from_numpy(scales(request, config.horizon)).to(base.device)
+        self._scales_T = torch.from_numpy(scales(request, self._horizon)).to(base.device)
         self._logprobs_T = torch.zeros(len(request.tokens_T), device=base.device)
         self._entropies_T = torch.zeros_like(self._logprobs_T)
         self._gradients = torch.zeros_like(adapter.gradients)
