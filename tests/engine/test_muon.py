@@ -53,3 +53,9 @@ def test_a_matrix_without_gradient_does_not_move_save_for_its_decay() -> None:
     result = optim_step(ours, OptimStepRequest(learning_rate=0.1, weight_decay=0.5, muon=Muon()))
     torch.testing.assert_close(ours.weights.detach(), before * 0.95)
     assert result.step == 1
+
+
+@pytest.mark.parametrize("size", [1e-3, 1e25])
+def test_the_direction_does_not_depend_on_the_gradients_size(size: float) -> None:
+    matrix = torch.randn(8, 24, generator=torch.Generator().manual_seed(1))
+    torch.testing.assert_close(orthogonal(size * matrix, 5), orthogonal(matrix, 5), rtol=1e-3, atol=1e-4)

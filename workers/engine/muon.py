@@ -28,7 +28,8 @@ def update(adapter: Adapter, gradients: Tensor, request: OptimStepRequest, param
 def orthogonal(matrix_MN: Tensor, steps: int) -> Tensor:
     """About U V^T of the matrix's singular value decomposition U S V^T, by Newton-Schulz iterations; 0 stays 0."""
     wide_MN = matrix_MN.mT if matrix_MN.shape[0] > matrix_MN.shape[1] else matrix_MN
-    x_MN = wide_MN / (torch.linalg.vector_norm(wide_MN) + TINY)
+    # In fp32 the squares of large gradients would not be finite, and the step nothing.
+    x_MN = wide_MN / (torch.linalg.vector_norm(wide_MN, dtype=torch.float64) + TINY)
     for _ in range(steps):
         gram_MM = x_MN @ x_MN.mT
         x_MN = A * x_MN + (B * gram_MM + C * gram_MM @ gram_MM) @ x_MN
