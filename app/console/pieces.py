@@ -5,12 +5,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from tokenizers import Tokenizer
-from tokenizers.decoders import DecodeStream
 
 from app.state import state
 from models.tokenizer_file import tokenizer_file
 
 log = logging.getLogger(__name__)
+
+# What decoders put for bytes that are no character, or not yet one, of which a character has at most four.
+INCOMPLETE = "\ufffd"
+MOST_PENDING = 4
 
 
 class Pieces:
@@ -19,7 +22,8 @@ class Pieces:
 
     def __init__(self, base_model: str) -> None:
         self._tokenizer = _tokenizer(base_model, state().settings.models_dir)
-        self._stream = DecodeStream(skip_special_tokens=False)
+        self._context: list[int] = []
+        self._pending: list[int] = []
 
     @property
     def is_text(self) -> bool:
@@ -28,7 +32,17 @@ class Pieces:
     def next(self, token: int) -> str:
         if self._tokenizer is None:
             return f"{token} "
-        return self._stream.step(self._tokenizer, token) or ""
+        # Of tokens that never make a character the last few are enough.
+        self._pending = [*self._pending, token][-MOST_PENDING:]
+        before, text = (
+            self._tokenizer.decode(tokens, skip_special_tokens=False)
+            for tokens in (self._context, self._context + self._pending)
+        )
+        piece = text[len(before) :]
+        if not piece or (piece.endswith(INCOMPLETE) and len(self._pending) < MOST_PENDING):
+            return ""
+        self._context, self._pending = self._pending, []
+        return piece
 
 
 @lru_cache(maxsize=16)

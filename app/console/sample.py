@@ -54,8 +54,9 @@ def sample_page(session: Session, request: SampleRequest | None, result: SampleR
 
 
 def _asked(request: SampleRequest) -> dict[str, Any]:
-    stop = {"stop": ", ".join(map(repr, request.params.stop)) or "–"}
-    params = msgspec.structs.asdict(request.params) | stop
+    names = ("stop", "stop_token_ids")
+    stops = {name: ", ".join(map(repr, getattr(request.params, name))) or "–" for name in names}
+    params = msgspec.structs.asdict(request.params) | stops
     return {**params, "num_samples": request.num_samples, "seed": request.seed}
 
 
