@@ -1,30 +1,8 @@
 """`python -m celerity`: see --help of each command."""
 
-import click
-
-from celerity.api_keys import keys
-from celerity.checkpoints import checkpoints
-from celerity.doctor import doctor
-from celerity.models import models
-from celerity.ops import ops
-from celerity.serving import api, worker
-from celerity.sessions import sessions
-from celerity.top import top
-from celerity.up import run, up
-
-
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option("0.1.0", prog_name="celerity")
-def celerity() -> None:
-    """A self-hosted RL training API.
-
-    up, worker and api run a server, with the CELERITY_ settings of the environment; keys speaks to its Redis.
-    sessions, ops, checkpoints, models and top speak to the API at --url, with an API key where the server has any.
-    """
-
-
-for command in (up, run, worker, api, keys, sessions, ops, checkpoints, models, top, doctor):
-    celerity.add_command(command)
+from stack.signals import silent_interrupt
 
 if __name__ == "__main__":
+    with silent_interrupt():
+        from celerity.program import celerity
     celerity(prog_name="celerity")

@@ -29,7 +29,8 @@ def check_free(host: str, port: int) -> None:
             try:
                 probe.bind((address, port))
             except (OSError, OverflowError) as error:
-                raise ValueError(f"cannot listen on {in_url(host)}:{port} ({error}): choose another PORT") from error
+                reason = getattr(error, "strerror", None) or error
+                raise ValueError(f"cannot listen on {in_url(host)}:{port} ({reason}): choose another PORT") from error
 
 
 def in_url(host: str) -> str:

@@ -4,10 +4,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
 
 from stack.address import free_port
 from stack.log import Log
 from stack.plan import Plan, read_plan
+from stack.signals import StopRequested
 from stack.stack import READY_SECONDS, Stack, StackError
 
 LOG_NAME = "stack.log"
@@ -29,7 +31,7 @@ def running_stack(
     a later stack goes on where this one ended.
 
     Raises:
-        ValueError: a setting is wrong, or another stack runs in `data_dir`.
+        ValueError: a setting is wrong, another stack runs in `data_dir`, or that cannot be written.
         StackError: it did not get ready, or the block found it broken; the message ends with the log's last lines.
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
@@ -47,9 +49,12 @@ def private_plan(environment: Mapping[str, str], *, workers: int) -> Plan:
 
 @contextmanager
 def ready_stack(plan: Plan, log_file: Path, ready_seconds: float = READY_SECONDS) -> Iterator[Stack]:
-    """The stack of `plan`, once ready; its log is appended to `log_file`. Raises StackError as `running_stack`."""
-    log_file.parent.mkdir(parents=True, exist_ok=True)
-    with log_file.open("a", encoding="utf-8") as output:
+    """The stack of `plan`, once ready; its log is appended to `log_file`. A StopRequested does not wait for what runs.
+
+    Raises:
+        ValueError, StackError: as `running_stack`.
+    """
+    with _opened(log_file) as output:
         stack = Stack(plan, Log(output))
         try:
             stack.start()
@@ -57,8 +62,19 @@ def ready_stack(plan: Plan, log_file: Path, ready_seconds: float = READY_SECONDS
             yield stack
         except StackError as error:
             raise StackError(f"{error}; the log ends:\n{tail(log_file)}", error.exit_code) from error
+        except StopRequested:
+            stack.stop_now()
+            raise
         finally:
             stack.stop()
+
+
+def _opened(log_file: Path) -> TextIO:
+    try:
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        return log_file.open("a", encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"the log {log_file} cannot be written: {error.strerror}") from error
 
 
 def tail(log_file: Path) -> str:

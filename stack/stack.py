@@ -1,5 +1,6 @@
 """A stack of processes: started in order, ready together, stopped in the opposite order."""
 
+import os
 import signal
 import time
 import urllib.request
@@ -43,10 +44,10 @@ class Stack:
         """Start everything but wait only for Valkey, without which the others could not start.
 
         Raises:
-            ValueError: another stack runs in the data folder.
+            ValueError: another stack runs in the data folder, or it cannot be used.
             StackError: Valkey ended or gave no answer.
         """
-        self._lock = DataFolderLock(self.plan.settings.data_dir.resolve())
+        self._lock = DataFolderLock(self.plan.settings.data_dir.resolve(), f"{self.url}, pid {os.getpid()}")
         plan = self.plan
         if plan.embeds_valkey:
             plan = self._start_valkey(self._lock)
@@ -96,6 +97,13 @@ class Stack:
             self.plan.settings.embedded_url_file.unlink(missing_ok=True)
             self._lock.release()
             self._lock = None
+
+    def stop_now(self) -> None:
+        """Without waiting for what runs: Valkey keeps what was accepted, and a later stack goes on with it."""
+        for name, process in self.processes.items():
+            if name != services.VALKEY:
+                process.signal_group(signal.SIGKILL)
+        self.stop()
 
     def hasten(self) -> None:
         """Kill every process, so that a `stop` under way need not wait; for signal handlers."""

@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import click
 
-from celerity.__main__ import celerity
+from celerity.program import celerity
 from settings import load_settings
 from stack.process import ROOT
 from tests import compose

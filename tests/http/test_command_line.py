@@ -9,8 +9,8 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner, Result
 
-from celerity.__main__ import celerity
 from celerity.doctor import doctor
+from celerity.program import celerity
 from contract.checkpoint import CheckpointKind, NewFile, Part
 from settings import load_settings
 from tests.http.conftest import WORKER, Api

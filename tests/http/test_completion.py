@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import shell_complete
 
-from celerity.__main__ import celerity
+from celerity.program import celerity
 from stack.process import ROOT
 
 VARIABLE = "_CELERITY_COMPLETE"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -19,6 +19,7 @@ from stack.process import ROOT
 from stack.running import running_stack
 from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
 
+HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"
 STACK = [sys.executable, "-m", "celerity"]
 
 
@@ -30,8 +31,8 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 class Up:
     """A running `python -m celerity up`, its log in a file; with --json, what it says beside that in another."""
 
-    def __init__(self, given: Mapping[str, str], log: Path, *options: str) -> None:
-        self._log, self.said = log, log.with_suffix(".json")
+    def __init__(self, given: dict[str, str], log: Path, *options: str) -> None:
+        self.environment, self._log, self.said = given, log, log.with_suffix(".json")
         command = [*STACK, "up", *options]
         with log.open("w") as errors, self.said.open("w") as said:
             output = said if "--json" in options else errors
@@ -77,13 +78,29 @@ def test_a_signal_stops_everything_in_order(up: Up, number: signal.Signals) -> N
     assert ended == ["api", "worker", "valkey"], up.describe()
 
 
-@pytest.mark.usefixtures("up")
-def test_a_second_stack_on_the_same_data_is_refused(tmp_path: Path) -> None:
-    second = subprocess.run(
-        [*STACK, "up"], cwd=ROOT, env=environment(tmp_path / "data"), capture_output=True, text=True, check=False
-    )
-    assert second.returncode == 2
-    assert "another stack runs in" in second.stderr and "DATA_DIR" in second.stderr
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        ((), HELD),
+        (("PORT",), HELD),
+        (("DATA_DIR",), "cannot listen on 127.0.0.1:{port} (Address already in use): choose another PORT"),
+    ],
+)
+def test_a_second_stack_is_refused_with_a_line(up: Up, tmp_path: Path, own: tuple[str, ...], expected: str) -> None:
+    """Of its own it has the port, the data folder, or neither."""
+    given = up.environment | {name: environment(tmp_path / "others")[name] for name in own}
+    second = subprocess.run([*STACK, "up"], cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    told = expected.format(data=tmp_path / "data", port=up.environment["PORT"], pid=up.pid)
+    assert (second.returncode, second.stdout, second.stderr) == (2, "", f"celerity: {told}\n")
+
+
+def test_a_stack_is_started_again_on_its_data_and_port(up: Up, tmp_path: Path) -> None:
+    os.kill(up.pid, signal.SIGINT)
+    assert up.end() == 0
+    again = Up(up.environment, tmp_path / "again.log")
+    os.kill(again.pid, signal.SIGINT)
+    assert again.end() == 0, again.describe()
+    assert "Traceback" not in up.log + again.log
 
 
 def test_the_death_of_a_service_stops_the_stack_with_its_code(tmp_path: Path) -> None:
