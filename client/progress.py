@@ -1,5 +1,6 @@
 """Bars on the terminal for whoever waits. Nothing else of the client needs tqdm."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -9,6 +10,8 @@ from tqdm import tqdm
 from client.operation import Operation
 
 T = TypeVar("T", bound=msgspec.Struct)
+# Work of several kinds is counted together, so that its number says little.
+SHARE = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
 
 
 def results(operations: Sequence[Operation[T]], *, progress: bool = False, title: str = "results") -> list[T]:
@@ -19,6 +22,37 @@ def results(operations: Sequence[Operation[T]], *, progress: bool = False, title
             found.append(operation.result())
             bar.update()
     return found
+
+
+class Bar:
+    """Of work whose amount is learnt on the way."""
+
+    def __init__(self, title: str = "starting") -> None:
+        self._bar = tqdm(total=0, desc=title, bar_format=SHARE, dynamic_ncols=True)
+
+    def __enter__(self) -> "Bar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()
+
+    def extend(self, amount: int) -> None:
+        self._bar.total += amount
+
+    def say(self, phase: str) -> None:
+        """What is under way, at once."""
+        self._bar.set_description(phase)
+
+    def moved(self, amount: int) -> None:
+        self._bar.update(amount)
+
+    def show(self, **numbers: float) -> None:
+        """As `Steps.show`."""
+        _show(self._bar, numbers)
+
+    def print(self, line: str) -> None:
+        """Above the bar, on stderr as it is."""
+        self._bar.write(line, file=sys.stderr)
 
 
 class Steps:
@@ -36,4 +70,8 @@ class Steps:
 
     def show(self, **numbers: float) -> None:
         """Beside the bar, until others are shown."""
-        self._bar.set_postfix({name: f"{number:.3f}" for name, number in numbers.items()})
+        _show(self._bar, numbers)
+
+
+def _show(bar: tqdm, numbers: dict[str, float]) -> None:
+    bar.set_postfix({name: f"{number:.3f}" for name, number in numbers.items()})

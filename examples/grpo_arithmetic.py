@@ -2,28 +2,29 @@
 
 One step of the loop: ask every question several times (`sample`), score each reply by a rule, turn
 the scores of a question's replies into advantages, add the gradient of the GRPO loss
-(`forward-backward`), and step the optimizer (`optim-step`).
+(`forward-backward`), and step the optimizer (`optim-step`). `python -m examples.demo` runs it.
 """
 
-import argparse
-import os
 import random
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import mean, pstdev
 from typing import Any, NamedTuple
 
-from transformers import AutoTokenizer
+from tokenizers import Tokenizer
 
-from client import Client, Operation, Session
-from client.progress import Steps, results
+from client import Session
+from client.progress import Bar
 from client.results import Sequence, Trained
 from client.session import grpo_sample
-from examples.report import report
+from examples.pace import Size, choose
 
-MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
-DEFAULTS = {"steps": 15, "questions": 8, "samples": 8, "max-tokens": 12, "held-out": 30, "seed": 0}
+Sum = tuple[int, int]
+SUMS: list[Sum] = [(a, b) for a in range(10) for b in range(10)]
+MAX_TOKENS = 4
+MEASURED_REPLIES = 8
 
 
 class Reply(NamedTuple):
@@ -32,23 +33,47 @@ class Reply(NamedTuple):
     reward: float
 
 
+class Outcome(NamedTuple):
+    """Accuracies are greedy ones, on sums that no step asked."""
+
+    size: Size
+    rewards: list[float]
+    accuracy_before: float
+    accuracy_after: float
+    tokens_sampled: int
+    tokens_trained: int
+
+    @property
+    def reward_first(self) -> float:
+        return mean(self.rewards[: self._few])
+
+    @property
+    def reward_last(self) -> float:
+        return mean(self.rewards[-self._few :])
+
+    @property
+    def has_risen(self) -> bool:
+        return self.reward_last > self.reward_first
+
+    @property
+    def _few(self) -> int:
+        """So many steps at each end; three, where there are enough."""
+        return max(1, min(3, len(self.rewards) // 4))
+
+
+def load_tokenizer(name: str) -> Tokenizer:
+    file = Path(name) / "tokenizer.json"
+    return Tokenizer.from_file(str(file)) if file.is_file() else Tokenizer.from_pretrained(name)
+
+
+def question(a: int, b: int) -> str:
+    """After an example, which shows how to answer."""
+    return f"1 + 1 = 2\n{a} + {b} ="
+
+
 def reward(text: str, a: int, b: int) -> float:
     """1 for a reply whose last number is the sum."""
     return float(re.findall(r"\d+", text)[-1:] == [str(a + b)])
-
-
-def ask(session: Session, tokenizer: Any, sums: list[tuple[int, int]], count: int, **params: Any) -> list[list[Reply]]:
-    """`count` replies to each question, with their rewards. All questions are submitted before the
-    first is waited for, so that the server may batch them."""
-    questions = [[{"role": "user", "content": f"What is {a} + {b}?"}] for a, b in sums]
-    prompts = tokenizer.apply_chat_template(questions, add_generation_prompt=True, return_dict=True)["input_ids"]
-    operations = [session.sample(prompt, count, **params) for prompt in prompts]
-    groups = []
-    for (a, b), prompt, sampled in zip(sums, prompts, results(operations), strict=True):
-        texts = [tokenizer.decode(sequence.tokens, skip_special_tokens=True) for sequence in sampled.sequences]
-        answered = zip(sampled.sequences, texts, strict=True)
-        groups.append([Reply(prompt, each, reward(text, a, b)) for each, text in answered])
-    return groups
 
 
 def advantages(group: list[Reply]) -> list[float]:
@@ -57,64 +82,108 @@ def advantages(group: list[Reply]) -> list[float]:
     return [(each - mean(rewards)) / (pstdev(rewards) + 1e-4) for each in rewards]
 
 
-def train(session: Session, groups: list[list[Reply]], learning_rate: float) -> Trained:
-    """An optimizer step on each half of the replies. The second half was sampled by weights that are
-    one step old, so its ratios differ from 1."""
-    samples = [
-        grpo_sample(reply.prompt, reply.sequence.tokens, reply.sequence.logprobs, advantage)
-        for group in groups
-        for reply, advantage in zip(group, advantages(group), strict=True)
-    ]
-    operations: list[Operation[Any]] = []
-    for half in (samples[::2], samples[1::2]):
-        operations += [session.grpo(half, agg_type="token_mean"), session.optim_step(learning_rate)]
-    *_, trained, _ = results(operations)
-    return trained
+def _sample(reply: Reply, advantage: float) -> dict[str, Any]:
+    return grpo_sample(reply.prompt, reply.sequence.tokens, reply.sequence.logprobs, advantage)
 
 
-def main(options: argparse.Namespace) -> bool:
-    began, rng = time.monotonic(), random.Random(options.seed)
-    sums = rng.sample([(a, b) for a in range(10) for b in range(10)], 100)
-    held_out, rest = sums[: options.held_out], sums[options.held_out :]
-    client, tokenizer = Client(options.url, options.key), AutoTokenizer.from_pretrained(options.tokenizer)
-    session = client.create_session(MODEL, rank=16, alpha=32, dropout=0)
-    rewards, tokens = [], []
-    before = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
-    steps = Steps(options.steps, title="GRPO")
-    for step in steps:
-        batch = rng.sample(rest, options.questions)
-        groups = ask(session, tokenizer, batch, options.samples, max_tokens=options.max_tokens)
-        metrics = train(session, groups, options.learning_rate).metrics
-        rewards.append(mean(reply.reward for group in groups for reply in group))
-        session.log("reward", 2 * step, rewards[-1])
-        tokens.append(sum(len(reply.sequence.tokens) for group in groups for reply in group))
-        clip = metrics["loss/clip/high_fraction"] + metrics["loss/clip/low_fraction"]
-        steps.show(reward=rewards[-1], kl=metrics["loss/kl_policy/mean"], clip=clip)
-    after = ask(session, tokenizer, held_out, 1, temperature=0, max_tokens=options.max_tokens)
-    if not options.keep:
-        session.stop()
-    summary = {
-        "steps": options.steps,
-        "reward_first": mean(rewards[:3]),
-        "reward_last": mean(rewards[-3:]),
-        "accuracy_before": mean(group[0].reward for group in before),
-        "accuracy_after": mean(group[0].reward for group in after),
-        "seconds": round(time.monotonic() - began, 1),
-        "tokens_sampled": sum(tokens) + sum(len(group[0].sequence.tokens) for group in before + after),
-        "tokens_trained": sum(tokens),
-    }
-    report(rewards, summary, options.output)
-    return summary["reward_last"] > summary["reward_first"]
+class Loop:
+    """`bar` moves with each reply that was sampled and with each that was trained on."""
 
+    def __init__(self, session: Session, tokenizer: str, bar: Bar, *, learning_rate: float, seed: int) -> None:
+        """`tokenizer` is a model's directory or hub id."""
+        self._session, self._bar = session, bar
+        self._tokenizer = load_tokenizer(tokenizer)
+        self._learning_rate = learning_rate
+        self._rng = random.Random(seed)
+        self.tokens_sampled = self.tokens_trained = 0
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url", default="http://127.0.0.1:8000")
-    parser.add_argument("--tokenizer", default=MODEL, help="hub id or directory")
-    parser.add_argument("--output", type=Path, default=Path("artifacts/demo"))
-    parser.add_argument("--key", default=os.environ.get("CELERITY_CLIENT_KEY", ""), help="where the server needs one")
-    parser.add_argument("--keep", action="store_true", help="leave the session running, to be looked at")
-    parser.add_argument("--learning-rate", type=float, default=3e-4)
-    for name, default in DEFAULTS.items():
-        parser.add_argument(f"--{name}", type=int, default=default, help=f"default {default}")
-    raise SystemExit(0 if main(parser.parse_args()) else 1)
+    def run(self, seconds: float, size: Size | None = None) -> Outcome:
+        """Takes `seconds`, but for a step at least. Without a `size`, the first few replies tell what fits."""
+        deadline = time.monotonic() + seconds
+        sums = self._rng.sample(SUMS, len(SUMS))
+        size = size or self._affordable(sums[-1], deadline)
+        held_out, rest = sums[: size.held_out], sums[size.held_out :]
+        self._bar.extend(2 * (2 * size.held_out + size.trained))
+        began = time.monotonic()
+        before = self._accuracy(held_out)
+        rewards = list(self._steps(rest, size, deadline - (time.monotonic() - began)))
+        after = self._accuracy(held_out)
+        return Outcome(size, rewards, before, after, self.tokens_sampled, self.tokens_trained)
+
+    def _affordable(self, of: Sum, deadline: float) -> Size:
+        """What there is time for, from what a few replies take.
+        Their advantages are 0, and so is the gradient that they add.
+        """
+        self._bar.extend(2 * MEASURED_REPLIES + 1)
+        self._bar.say("loading the model")
+        self._ask([of], 1)
+        self._bar.say("measuring this machine")
+        began = time.monotonic()
+        [group] = self._ask([of], MEASURED_REPLIES)
+        self._session.grpo([_sample(reply, 0) for reply in group]).result()
+        self._bar.moved(MEASURED_REPLIES)
+        each = (time.monotonic() - began) / MEASURED_REPLIES
+        size = choose(each, deadline - time.monotonic())
+        self._bar.print(f"A reply takes {each:.2f} s to sample and train on here: {size}.")
+        return size
+
+    def _steps(self, sums: list[Sum], size: Size, deadline: float) -> Iterator[float]:
+        """The mean reward of each."""
+        longest = 0.0
+        for step in range(1, size.steps + 1):
+            began = time.monotonic()
+            if step > 1 and began + longest > deadline:
+                self._bar.print(f"The time is up after {step - 1} of {size.steps} steps: the machine got slower.")
+                return
+            self._bar.say(f"step {step}/{size.steps}")
+            groups = self._ask(self._rng.sample(sums, size.questions), size.samples)
+            metrics = self._train(groups).metrics
+            score = mean(reply.reward for group in groups for reply in group)
+            self._session.log("reward", 2 * step, score)
+            clip = metrics["loss/clip/high_fraction"] + metrics["loss/clip/low_fraction"]
+            self._bar.show(reward=score, kl=metrics["loss/kl_policy/mean"], clip=clip)
+            longest = max(longest, time.monotonic() - began)
+            yield score
+
+    def _accuracy(self, sums: list[Sum]) -> float:
+        self._bar.say("held-out sums")
+        score = mean(group[0].reward for group in self._ask(sums, 1, temperature=0))
+        self._bar.moved(len(sums))  # nothing is trained on them
+        return score
+
+    def _ask(self, sums: list[Sum], count: int, temperature: float = 1) -> list[list[Reply]]:
+        """`count` replies to each question, with their rewards. All questions are submitted before the
+        first is waited for, so that the server may batch them."""
+        prompts = [self._tokenizer.encode(question(a, b)).ids for a, b in sums]
+        params = {"max_tokens": MAX_TOKENS, "stop": ["\n"], "temperature": temperature}
+        operations = [self._session.sample(prompt, count, **params) for prompt in prompts]
+        groups = []
+        for (a, b), prompt, operation in zip(sums, prompts, operations, strict=True):
+            sequences = operation.result().sequences
+            texts = [self._tokenizer.decode(sequence.tokens) for sequence in sequences]
+            groups.append(
+                [Reply(prompt, each, reward(text, a, b)) for each, text in zip(sequences, texts, strict=True)]
+            )
+            self.tokens_sampled += sum(len(sequence.tokens) for sequence in sequences)
+            self._bar.moved(count)
+        return groups
+
+    def _train(self, groups: list[list[Reply]]) -> Trained:
+        """An optimizer step on each half of the replies. The second half was sampled by weights that are
+        one step old, so its ratios differ from 1."""
+        samples = [
+            _sample(reply, advantage)
+            for group in groups
+            for reply, advantage in zip(group, advantages(group), strict=True)
+        ]
+        halves = [samples[::2], samples[1::2]]
+        operations = []
+        for half in halves:
+            operations.append(self._session.grpo(half, agg_type="token_mean"))
+            stepped = self._session.optim_step(self._learning_rate)
+        for half, operation in zip(halves, operations, strict=True):
+            trained = operation.result()
+            self._bar.moved(len(half))
+        stepped.result()
+        self.tokens_trained += sum(len(reply.sequence.tokens) for group in groups for reply in group)
+        return trained

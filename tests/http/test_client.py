@@ -8,7 +8,7 @@ import pytest
 from redis import Redis
 
 from client import ApiError, Client, OperationFailedError
-from client.progress import Steps, results
+from client.progress import Bar, Steps, results
 from client.results import Sequence, Stepped
 from client.session import Session, grpo_sample, sample
 from contract.forward_backward import ForwardBackwardResult
@@ -65,6 +65,20 @@ def test_steps_are_counted_from_one_and_show_their_numbers(capsys: pytest.Captur
         steps.show(reward=step / 4)
     shown = capsys.readouterr().err
     assert "3/3" in shown and "reward=0.750" in shown
+
+
+def test_a_bar_of_work_that_is_learnt_on_the_way_tells_its_phase_and_share(capsys: pytest.CaptureFixture[str]) -> None:
+    with Bar() as bar:
+        bar.extend(4)
+        bar.say("sampling")
+        bar.moved(1)
+        bar.print("measured")
+        bar.show(reward=0.25)
+        bar.extend(1)
+        bar.moved(4)
+    shown = capsys.readouterr().err
+    assert "measured\n" in shown
+    assert "sampling:  25%" in shown and "sampling: 100%" in shown and "reward=0.250" in shown
 
 
 def test_a_sample_to_train_on_has_an_entry_for_each_token() -> None:
