@@ -101,6 +101,9 @@ class Loop:
         """Takes `seconds`, but for a step at least. Without a `size`, the first few replies tell what fits."""
         deadline = time.monotonic() + seconds
         sums = self._rng.sample(SUMS, len(SUMS))
+        self._bar.extend(1)
+        self._bar.say("loading the model")
+        self._ask(sums[-1:], 1)
         size = size or self._affordable(sums[-1], deadline)
         held_out, rest = sums[: size.held_out], sums[size.held_out :]
         self._bar.extend(2 * (2 * size.held_out + size.trained))
@@ -114,9 +117,7 @@ class Loop:
         """What there is time for, from what a few replies take.
         Their advantages are 0, and so is the gradient that they add.
         """
-        self._bar.extend(2 * MEASURED_REPLIES + 1)
-        self._bar.say("loading the model")
-        self._ask([of], 1)
+        self._bar.extend(2 * MEASURED_REPLIES)
         self._bar.say("measuring this machine")
         began = time.monotonic()
         [group] = self._ask([of], MEASURED_REPLIES)

@@ -4,6 +4,7 @@
 """
 
 import importlib.util
+import signal
 import sys
 from pathlib import Path
 
@@ -38,4 +39,7 @@ def _gguf() -> Path:
 
 
 if __name__ == "__main__":
-    print(install())
+    try:
+        print(install())
+    except KeyboardInterrupt:  # what was half written is gone, and there is nothing to tell
+        sys.exit(128 + signal.SIGINT)

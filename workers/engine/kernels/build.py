@@ -8,6 +8,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -107,3 +108,5 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except ValueError as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)
