@@ -19,12 +19,11 @@ from client import Session
 from client.progress import Bar
 from client.results import Sequence, Trained
 from client.session import grpo_sample
-from examples.pace import Size, choose
+from examples.pace import SLOW, Size, choose
 
 Sum = tuple[int, int]
 SUMS: list[Sum] = [(a, b) for a in range(10) for b in range(10)]
 MAX_TOKENS = 4
-MEASURED_REPLIES = 8
 
 
 class Reply(NamedTuple):
@@ -98,13 +97,13 @@ class Loop:
         self.tokens_sampled = self.tokens_trained = 0
 
     def run(self, seconds: float, size: Size | None = None) -> Outcome:
-        """Takes `seconds`, but for a step at least. Without a `size`, the first few replies tell what fits."""
+        """Takes `seconds` or less, but does a step. Without a `size`, the first few replies tell what fits."""
         deadline = time.monotonic() + seconds
         sums = self._rng.sample(SUMS, len(SUMS))
         self._bar.extend(1)
         self._bar.say("loading the model")
         self._ask(sums[-1:], 1)
-        size = size or self._affordable(sums[-1], deadline)
+        size = size or self._affordable(sums[-SLOW.questions :], deadline)
         held_out, rest = sums[: size.held_out], sums[size.held_out :]
         self._bar.extend(2 * (2 * size.held_out + size.trained))
         began = time.monotonic()
@@ -113,19 +112,20 @@ class Loop:
         after = self._accuracy(held_out)
         return Outcome(size, rewards, before, after, self.tokens_sampled, self.tokens_trained)
 
-    def _affordable(self, of: Sum, deadline: float) -> Size:
-        """What there is time for, from what a few replies take.
+    def _affordable(self, sums: list[Sum], deadline: float) -> Size:
+        """What there is time for, from what the replies of one small step take.
         Their advantages are 0, and so is the gradient that they add.
         """
-        self._bar.extend(2 * MEASURED_REPLIES)
+        count = len(sums) * SLOW.samples
+        self._bar.extend(2 * count)
         self._bar.say("measuring this machine")
         began = time.monotonic()
-        [group] = self._ask([of], MEASURED_REPLIES)
-        self._session.grpo([_sample(reply, 0) for reply in group]).result()
-        self._bar.moved(MEASURED_REPLIES)
-        each = (time.monotonic() - began) / MEASURED_REPLIES
+        groups = self._ask(sums, SLOW.samples)
+        self._session.grpo([_sample(reply, 0) for group in groups for reply in group]).result()
+        self._bar.moved(count)
+        each = (time.monotonic() - began) / count
         size = choose(each, deadline - time.monotonic())
-        self._bar.print(f"A reply takes {each:.2f} s to sample and train on here: {size}.")
+        self._bar.print(f"A reply takes {each:.2f} s to sample and train on here: {size}, if there is time.")
         return size
 
     def _steps(self, sums: list[Sum], size: Size, deadline: float) -> Iterator[float]:
@@ -134,7 +134,7 @@ class Loop:
         for step in range(1, size.steps + 1):
             began = time.monotonic()
             if step > 1 and began + longest > deadline:
-                self._bar.print(f"The time is up after {step - 1} of {size.steps} steps: the machine got slower.")
+                self._bar.print(f"The time is up after {step - 1} of {size.steps} steps.")
                 return
             self._bar.say(f"step {step}/{size.steps}")
             groups = self._ask(self._rng.sample(sums, size.questions), size.samples)

@@ -22,19 +22,16 @@ class Size(NamedTuple):
         return f"{self.steps} steps of {self.questions} questions x {self.samples} replies"
 
 
-# From the largest to the smallest that raises the reward whatever the seed.
+# From the largest to the smallest, all of which raise the reward whatever the seed.
 SIZES = (Size(15, 8, 8, 30), Size(15, 8, 4, 30), Size(10, 8, 4, 20), Size(8, 8, 4, 10))
-# What a machine does that is too slow for any of them.
-SMALL = Size(1, 4, 4, 4)
+# For a machine that is too slow for any of them: as many of these steps as there is time for.
+SLOW = Size(16, 4, 4, 4)
 
 
 def choose(seconds_per_reply: float, seconds: float) -> Size:
-    """The largest of SIZES that is done in `seconds`; where there is none, as many small steps as are, at least one."""
+    """The largest of SIZES that is done in `seconds`; where there is none, SLOW."""
     affordable = (1 - RESERVE) * seconds / seconds_per_reply
-    for size in SIZES:
-        if size.trained + 2 * size.held_out <= affordable:
-            return size
-    return SMALL._replace(steps=max(1, int(affordable - 2 * SMALL.held_out) // SMALL.trained))
+    return next((size for size in SIZES if size.trained + 2 * size.held_out <= affordable), SLOW)
 
 
 def is_enough(trained: int) -> bool:

@@ -22,10 +22,10 @@ def test_a_fast_machine_does_the_most_and_a_slower_one_less() -> None:
     assert trained == sorted(set(trained), reverse=True)
 
 
-@pytest.mark.parametrize(("seconds_per_reply", "steps"), [(2.0, 10), (10.0, 1), (60.0, 1)])
-def test_a_machine_that_is_too_slow_does_small_steps_as_many_as_there_is_time_for(
-    seconds_per_reply: float, steps: int
+@pytest.mark.parametrize(("seconds_per_reply", "seconds"), [(2.0, BUDGET), (60.0, BUDGET), (0.001, -1.0)])
+def test_a_machine_that_is_too_slow_does_small_steps_until_its_time_is_up(
+    seconds_per_reply: float, seconds: float
 ) -> None:
-    size = choose(seconds_per_reply, BUDGET)
-    assert (size.steps, size.questions, size.samples) == (steps, 4, 4)
-    assert not is_enough(steps * 16)
+    size = choose(seconds_per_reply, seconds)
+    assert size.questions * size.samples < min(each.questions * each.samples for each in SIZES)
+    assert is_enough(size.trained) and not is_enough(size.trained - 1)

@@ -43,7 +43,8 @@ def test_a_machine_with_no_time_is_measured_does_a_step_and_says_that_it_is_too_
     """As slow a machine as there is: 0.1 s for everything."""
     command = own_server(tmp_path, seconds=0.1)
     answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert "to sample and train on here: 1 steps of 4 questions x 4 replies" in answer.stderr
+    assert "to sample and train on here: 16 steps of 4 questions x 4 replies, if there is time" in answer.stderr
+    assert "The time is up after 1 of 16 steps." in answer.stderr
     assert answer.returncode == 1 and json.loads((tmp_path / "summary.json").read_text())["steps"] == 1
     assert "did not rise: this machine is too slow" in answer.stdout
 
