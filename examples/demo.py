@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--key", default=os.environ.get("CELERITY_CLIENT_KEY", ""), help="where the server needs one")
     parser.add_argument("--keep", action="store_true", help="leave the session running, to be looked at")
     parser.add_argument("--seconds", type=float, default=480, help="time from the first reply (default 480)")
-    parser.add_argument("--learning-rate", type=float, default=3e-4)
+    parser.add_argument("--learning-rate", type=float, default=2e-4)
     parser.add_argument("--seed", type=int, default=0)
     for name in SIZE:
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, help="by default what fits into the time")

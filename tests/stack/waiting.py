@@ -9,9 +9,11 @@ PATIENCE_SECONDS = 60.0
 
 
 def eventually(
-    condition: Callable[[], bool], describe: Callable[[], str] = lambda: "it did not happen in time"
+    condition: Callable[[], bool],
+    describe: Callable[[], str] = lambda: "it did not happen in time",
+    seconds: float = PATIENCE_SECONDS,
 ) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, describe()
         time.sleep(0.02)

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,6 +25,22 @@ def own_server(folder: Path, **options: float) -> list[str]:
     told = [part for name, value in options.items() for part in (f"--{name}", str(value))]
     run = [sys.executable, "-m", "celerity", "run", "--log", str(folder / "stack.log"), "--"]
     return [*run, *DEMO, "--url", "{url}", "--output", str(folder), *told]
+
+
+@pytest.fixture
+def said(tmp_path: Path) -> Path:
+    return tmp_path / "said.txt"
+
+
+@pytest.fixture
+def demo(tmp_path: Path, said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """In a process group of its own, what it says in a file."""
+    command = own_server(tmp_path, **SHORT | {"steps": 15})
+    with said.open("w") as output:
+        demo = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=output, start_new_session=True)
+    yield demo
+    demo.kill()
+    demo.wait()
 
 
 def test_it_trains_the_bundled_model_and_says_what_it_did(tmp_path: Path) -> None:
@@ -50,14 +67,8 @@ def test_a_machine_with_no_time_is_measured_does_a_step_and_says_that_it_is_too_
 
 
 @pytest.mark.parametrize("moment", ["loading the model", "step 1/15"])
-def test_ctrl_c_ends_it_and_its_server_with_a_line_each(tmp_path: Path, moment: str) -> None:
-    said = tmp_path / "said.txt"
-    with said.open("w") as output:
-        demo = subprocess.Popen(
-            own_server(tmp_path, **({} if moment.startswith("loading") else {"steps": 15})),
-            cwd=ROOT, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
-    eventually(lambda: moment in said.read_text(), said.read_text)
+def test_ctrl_c_ends_it_and_its_server_with_a_line_each(demo: subprocess.Popen[bytes], said: Path, moment: str) -> None:
+    eventually(lambda: moment in said.read_text(), said.read_text, seconds=250)
     started = psutil.Process(demo.pid).children(recursive=True)
     assert {"valkey-server"} < {each.name() for each in started}
     os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
