@@ -3,8 +3,9 @@
 import ctypes
 import sys
 
-import psutil
 import torch
+
+from workers.engine.available_memory import available_bytes
 
 # Of mallopt. Larger blocks have pages of their own, which go back when they are freed; smaller ones would too, but
 # asking for their pages again each time costs a third of the speed at 1 MiB.
@@ -16,7 +17,7 @@ def free_bytes(device: torch.device) -> int:
     """Safe to call from any thread."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    return int(psutil.virtual_memory().available)
+    return available_bytes()
 
 
 def give_back() -> None:
