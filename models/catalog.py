@@ -6,7 +6,7 @@ from pathlib import Path
 
 from contract.model import ModelCard
 from models.config import stated_config
-from models.folders import is_model, model_directories
+from models.folders import has_model_files, is_model, model_directories
 from models.hub import UnknownModelError, hub_card, hub_directory
 from models.inspection import ReadConfig, inspect
 
@@ -14,6 +14,8 @@ __all__ = ["Catalog", "RefusedModelError", "UnknownModelError", "hub_card"]
 
 # Workers say the reasons with each heartbeat.
 MOST_CHARACTERS = 500
+MOST_EMPTY = 100
+NO_MODEL = "its folder has neither a config.json nor weights"
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class Catalog:
         self._read_config = read_config
         self._models: dict[str, tuple[ModelCard, Path]] = {}
         self._refused: dict[str, str] = {}
+        self._empty: dict[str, str] = {}
         for folder in folders:
             if not folder.is_dir():
                 raise ValueError(f"the models folder {folder} is not a directory")
@@ -55,6 +58,11 @@ class Catalog:
         """Why models of this host are not served, by name."""
         return self._refused
 
+    @property
+    def unserved(self) -> dict[str, str]:
+        """What is refused, and folders without a model: why none of them is served, by name."""
+        return self._empty | self._refused
+
     def refuse(self, name: str, reason: str) -> None:
         """What loading a model has shown, so that nobody loads it again. Safe to call from any thread."""
         sentence = reason.encode(errors="backslashreplace").decode()[:MOST_CHARACTERS]
@@ -68,8 +76,8 @@ class Catalog:
             RefusedModelError: it is here, and cannot be served.
             UnknownModelError: the name is neither local nor to be had from the hub.
         """
-        if name in self._refused:
-            raise RefusedModelError(name, self._refused[name])
+        if name in self.unserved:
+            raise RefusedModelError(name, self.unserved[name])
         if name in self._models:
             return self._models[name][1]
         directory = hub_directory(name)
@@ -82,10 +90,22 @@ class Catalog:
     def _add(self, name: str, directory: Path) -> None:
         if name in self._models or name in self._refused:
             return
-        try:
-            name.encode()
-            self._models[name] = (inspect(name, directory, self._read_config), directory)
-        except UnicodeEncodeError:
+        if not _is_utf8(name):
             logger.warning("the model %r is not served: its name is not UTF-8", name)
+            return
+        if not has_model_files(directory):
+            if len(self._empty) < MOST_EMPTY:
+                self._empty[name] = NO_MODEL
+            return
+        try:
+            self._models[name] = (inspect(name, directory, self._read_config), directory)
         except ValueError as error:
             self.refuse(name, str(error))
+
+
+def _is_utf8(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

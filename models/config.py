@@ -12,14 +12,13 @@ NAME = "config.json"
 # What the model families call their context length.
 CONTEXT_LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
 # Their layers, hidden size, inner size and attention heads.
-LAYER_KEYS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers")
 SIZE_KEYS = (
-    LAYER_KEYS,
+    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
     ("hidden_size", "n_embd", "d_model"),
     ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
     ("num_attention_heads", "n_head", "n_heads"),
 )
-COUNTED = re.compile(r"(num|n)_.*(layers|experts)")
+COUNTED = re.compile(r".*(layers?|blocks|experts|depth)")
 QUANTIZATION_KEYS = ("quantization_config", "compression_config")
 # Token ids and positions are 32-bit integers, and no size of a model is larger.
 MOST = 2**31 - 1
@@ -64,14 +63,14 @@ def refuse_quantized(fields: Mapping[str, Any]) -> None:
 
 
 def counts(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Every number of layers or experts that a configuration states, at whatever depth: what transformers makes lists
-    of, before it looks at a tensor."""
+    """Every number of layers, blocks or experts that a configuration states, at whatever depth: transformers makes
+    lists of them before it looks at a tensor."""
     parts = [fields]
     while parts:
         for key, value in parts.pop().items():
             if isinstance(value, dict):
                 parts.append(value)
-            elif isinstance(value, int) and (key in LAYER_KEYS or COUNTED.fullmatch(key)):
+            elif isinstance(value, int) and COUNTED.fullmatch(key):
                 yield key, value
 
 

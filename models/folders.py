@@ -9,7 +9,7 @@ from models import bundled
 CONFIG = "config.json"
 SERVED = "*.safetensors"
 # Of weights in any format: a folder that has some is meant to be a model.
-WEIGHTS = (SERVED, "*.safetensors.index.json", "*.bin", "*.gguf", "*.pth")
+WEIGHTS = (SERVED, "*.safetensors.index.json", "*.bin", "*.gguf", "*.pt", "*.pth", "*.onnx")
 
 
 def model_folders(models_dir: Path | None) -> list[Path]:
@@ -21,8 +21,8 @@ def model_folders(models_dir: Path | None) -> list[Path]:
 def model_directories(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[Path]:
     """The models below `folder`, links followed; nothing hidden, and nothing inside a whole model.
 
-    What has a configuration or weights alone is named too, as is a folder in which there is no model: it is to be
-    refused with the reason, rather than taken for a name of the hub. `above` holds the real paths that led here, so
+    What has a configuration or weights alone is named too, as is a folder in which there is no model: whoever asks for
+    it is told so, rather than that the hub has none of the name. `above` holds the real paths that led here, so
     that a link to one of them ends the walk.
     """
     real = folder.resolve()

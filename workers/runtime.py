@@ -71,7 +71,7 @@ class Runtime:
             pid=os.getpid(),
             device=self.device,
             models=self.catalog.cards(),
-            refused=dict(self.catalog.refused),
+            refused=self.catalog.unserved,
             capacity=self.settings.max_worker_sessions,
             resident=self.residency.count,
             resident_bytes=self.residency.size,

@@ -92,6 +92,7 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "an endless context": (with_config(max_position_embeddings=float("inf")), "max_position_embeddings as inf"),
     "a billion layers": (with_config(num_hidden_layers=10**9), "num_hidden_layers as 1000000000.* hold 1 tensors"),
     "a billion layers inside": (with_config(vision_config={"num_layers": 10**9}), "num_layers as 1000000000"),
+    "a billion layers of a decoder": (with_config(decoder_layers=10**9), "decoder_layers as 1000000000"),
     "a billion experts": (with_config(num_local_experts=10**9), "num_local_experts as 1000000000"),
     "sizes beyond 64 bits": (with_config(num_hidden_layers=1000, **dict.fromkeys(WIDTHS, MOST)), "size of an adapter"),
     "a config nested deeply": (written("config.json", DEEP), "config.json cannot be read: it is nested too deeply"),
@@ -136,7 +137,17 @@ def test_shards_under_an_index_are_one_model(tmp_path: Path) -> None:
 def test_a_folder_without_a_model_is_refused_rather_than_sought_on_the_hub(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "org" / "notes").mkdir(parents=True)
-    assert sorted(Catalog([tmp_path]).refused) == ["empty", "org/notes"]
+    catalog = Catalog([tmp_path])
+    assert sorted(catalog.unserved) == ["empty", "org/notes"] and not catalog.refused
+    with pytest.raises(RefusedModelError, match="'org/notes' is refused: its folder has neither"):
+        catalog.directory("org/notes")
+
+
+def test_a_disk_full_of_folders_is_not_all_announced(tmp_path: Path) -> None:
+    for number in range(150):
+        (tmp_path / str(number)).mkdir()
+    write_model(tmp_path / "m", CONFIG | {"vocab_size": None})
+    assert len(Catalog([tmp_path]).unserved) == 101 and "m" in Catalog([tmp_path]).unserved
 
 
 def test_a_folder_with_stray_weights_hides_no_model_below_it(tmp_path: Path) -> None:
