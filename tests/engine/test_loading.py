@@ -1,5 +1,6 @@
 """A directory is loaded whole, or refused: nothing that transformers would fill, leave out or guess is served."""
 
+import errno
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import AutoConfig
+from transformers import AutoConfig, AutoModelForCausalLM
 
 from contract.operation import ErrorCode, OperationFailedError
 from contract.session import LoraConfig
@@ -110,6 +111,20 @@ def test_a_model_that_is_larger_than_the_memory_left_says_so(tmp_path: Path, mon
         load_model(directory, CPU, torch.float32)
     assert refused.value.error.code is ErrorCode.RESOURCE_EXHAUSTED
     load_model(directory, CPU, torch.bfloat16)
+
+
+def test_a_fault_of_the_machine_is_no_refusal_of_the_model(
+    tmp_path: Path, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, engine = make_tiny_model(tmp_path), start_engine()
+
+    def exhausted(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AutoModelForCausalLM, "from_pretrained", exhausted)
+        assert isinstance(engine.create_adapter("s", directory, LoraConfig(), 0).exception(), OSError)
+    engine.create_adapter("s", directory, LoraConfig(), 0).result()
 
 
 def test_what_a_config_leaves_out_is_what_transformers_has_for_it(tmp_path: Path) -> None:

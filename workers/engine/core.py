@@ -21,7 +21,7 @@ from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
-from workers.engine.failures import as_failure, in_a_line, is_out_of_memory, model_refused, session_not_active
+from workers.engine.failures import as_failure, in_a_line, is_of_the_machine, model_refused, session_not_active
 from workers.engine.fill import Fill
 from workers.engine.free_memory import free_bytes, give_back, map_large_blocks
 from workers.engine.kernels.kernel import choose
@@ -211,7 +211,7 @@ def _load_base_model(directory: Path, config: EngineConfig) -> BaseModel:
     except ValueError as error:
         raise model_refused(str(error)) from error
     except Exception as error:
-        if is_out_of_memory(error):
+        if is_of_the_machine(error):
             raise
         log.exception("the model in %s cannot be run", directory)
         raise model_refused(f"transformers cannot run it ({in_a_line(error)})") from error

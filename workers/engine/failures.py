@@ -10,6 +10,7 @@ import torch
 from contract.operation import ErrorCode, OperationFailedError
 
 MOST_CHARACTERS = 300
+PASSING = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR}
 
 
 class EngineClosedError(Exception):
@@ -45,12 +46,12 @@ def refusing(fault: str, directory: Path) -> Iterator[None]:
     """Around what others' code makes of the files of `directory`, where a malformed one has it raise anything.
 
     Raises:
-        ValueError: `fault` and what was raised, in a line, without the path. Running out of memory stays what it is.
+        ValueError: `fault` and what was raised, in a line, without the path. The machine's own faults stay as they are.
     """
     try:
         yield
     except Exception as error:
-        if is_out_of_memory(error) or isinstance(error, OperationFailedError):
+        if is_of_the_machine(error) or isinstance(error, OperationFailedError):
             raise
         raise ValueError(f"{fault}: {in_a_line(error).replace(str(directory), 'its folder')}") from error
     except BaseException as error:
@@ -76,6 +77,11 @@ def as_failure(error: Exception) -> Exception:
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
     return out_of_memory("The device ran out of memory. Send fewer or shorter samples per call, or try again later.")
+
+
+def is_of_the_machine(error: Exception) -> bool:
+    """Whether the same may succeed at another time: no memory, no file left to open, a disk that does not answer."""
+    return is_out_of_memory(error) or (isinstance(error, OSError) and error.errno in PASSING)
 
 
 def is_out_of_memory(error: Exception) -> bool:
