@@ -3,7 +3,7 @@ import torch
 
 from tests.engine.tolerances import DTYPES, assert_within, of_products, rounded
 from workers.engine import frozen_linear
-from workers.engine.frozen_linear import FrozenLinear, product
+from workers.engine.frozen_linear import FrozenLinear, product, slopes
 
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
@@ -79,6 +79,18 @@ def assert_rounded_once(dtype: torch.dtype, bias: bool) -> None:
     y = FrozenLinear(weight_OI, bias_O if bias else None).product(x, plus)
     assert y.dtype is dtype
     assert_within(y, exact, rounded(exact, of_products(x, weight_OI, *added), dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("adds", [False, True])
+def test_slopes_of_a_matrix_in_any_layout_are_those_of_float64(dtype: torch.dtype, adds: bool) -> None:
+    torch.manual_seed(0)
+    grad, plus = torch.randn(9, 70).to(dtype), torch.randn(9, 64).to(dtype)
+    for weight_OI in (torch.randn(70, 64).to(dtype), torch.randn(64, 70).to(dtype).T):
+        added = [plus] if adds else []
+        exact = sum((part.double() for part in added), start=grad.double() @ weight_OI.double())
+        found, off = slopes(grad, weight_OI, *added), of_products(grad, weight_OI.T, *added)
+        assert_within(found, exact, rounded(exact, off, found.dtype))
 
 
 @pytest.mark.usefixtures("no_bf16")
