@@ -181,10 +181,14 @@ def test_a_directory_without_a_model_is_refused(tmp_path: Path, start_engine: St
 
 
 def test_closing_finishes_what_runs_and_fails_what_waits(engine: Engine) -> None:
-    gate = threading.Event()
-    running = engine._submit(lambda future: future.set_result(gate.wait()))
-    while not running.running():
-        pass
+    begun, gate = threading.Event(), threading.Event()
+
+    def run(future: Future[bool]) -> None:
+        begun.set()
+        future.set_result(gate.wait())
+
+    running = engine._submit(run)
+    begun.wait()
     waiting = engine.sample("s", sample_request([[1]]))
     closing = threading.Thread(target=engine.close)
     closing.start()

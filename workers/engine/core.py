@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from workers.engine.adapter import Adapter
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
+from workers.engine.commit import answer, commit
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, in_a_line, is_of_the_machine, model_refused, session_not_active
@@ -57,6 +58,10 @@ class Resident:
     def sampled(self) -> Adapter | Published:
         """The weights that samples use: the current ones, unless the session publishes."""
         return self.published or self.adapter
+
+
+InFlight = Sampling | TrainingPass | PromptScoring
+"""A call that takes more than one step."""
 
 
 class EngineCore:
@@ -104,24 +109,27 @@ class EngineCore:
         if state is not None:
             state.restore(adapter)
         published = (state.published_for(adapter) if state else Published.of(adapter)) if publishes else None
-        self._residents[session_id] = Resident(adapter, model, published)
-        future.set_result(None)
+        if commit(future):
+            self._residents[session_id] = Resident(adapter, model, published)
+            future.set_result(None)
 
     def copy_adapter(self, future: "Future[AdapterState]", session_id: str) -> None:
         resident = self._resident(session_id)
-        future.set_result(AdapterState.of(resident.adapter, resident.published))
+        answer(future, AdapterState.of(resident.adapter, resident.published))
 
     def weights_sync(self, future: "Future[WeightsSyncResult]", session_id: str) -> None:
         resident = self._resident(session_id)
-        self._residents[session_id] = replace(resident, published=Published.of(resident.adapter))
-        future.set_result(WeightsSyncResult(resident.adapter.step))
+        if commit(future):
+            self._residents[session_id] = replace(resident, published=Published.of(resident.adapter))
+            future.set_result(WeightsSyncResult(resident.adapter.step))
 
     def export_adapter(self, future: "Future[AdapterExport]", session_id: str) -> None:
-        future.set_result(AdapterExport.of(self._resident(session_id).adapter))
+        answer(future, AdapterExport.of(self._resident(session_id).adapter))
 
     def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
-        self._evict(session_id)
-        future.set_result(None)
+        if commit(future):
+            self._evict(session_id)
+            future.set_result(None)
 
     def sample(self, future: "Future[SampleResult]", session_id: str, request: SampleRequest) -> None:
         resident = self._resident(session_id)
@@ -145,7 +153,9 @@ class EngineCore:
         self._scheduler.add(resident.model.training_batch)
 
     def optim_step(self, future: "Future[OptimStepResult]", session_id: str, request: OptimStepRequest) -> None:
-        future.set_result(optim_step(self._resident(session_id).adapter, request))
+        adapter = self._resident(session_id).adapter
+        if commit(future):
+            future.set_result(optim_step(adapter, request))
 
     def advance(self) -> None:
         """The next piece of work; a failure inside it ends that work alone."""
@@ -162,10 +172,12 @@ class EngineCore:
 
     def abandon_waiting(self, error: Exception) -> None:
         """Ends what has been started but has not run yet."""
-        for model in self._models.values():
-            model.decode_batch.abandon(lambda sampling: not sampling.has_begun, error)
-            model.training_batch.abandon(lambda call: not call.has_begun, error)
-        self._end_scorings(lambda work: not work.has_begun, error)
+        self._abandon(lambda work: not work.has_begun, error)
+
+    def drop_cancelled(self, future: "Future[None]") -> None:
+        """Frees what is at work for callers who have given up."""
+        self._abandon(lambda work: work.future.cancelled(), CancelledError())
+        answer(future, None)
 
     def _model(self, directory: Path) -> ServedModel:
         if directory not in self._models:
@@ -188,14 +200,16 @@ class EngineCore:
         if resident is None:
             return
         error = session_not_active(f"Session {session_id} was taken off this worker.")
-        resident.model.decode_batch.abandon(lambda sampling: sampling.session_id == session_id, error)
-        resident.model.training_batch.abandon(lambda call: call.session_id == session_id, error)
-        self._end_scorings(lambda work: work.session_id == session_id, error)
+        self._abandon(lambda work: work.session_id == session_id, error)
         give_back()
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
 
-    def _end_scorings(self, is_meant: Callable[[PromptScoring], bool], error: Exception) -> None:
+    def _abandon(self, is_meant: Callable[[InFlight], bool], error: Exception) -> None:
+        """Ends the calls that are meant, running and waiting."""
+        for model in self._models.values():
+            model.decode_batch.abandon(is_meant, error)
+            model.training_batch.abandon(is_meant, error)
         for work in self._scheduler:
             if isinstance(work, PromptScoring) and is_meant(work):
                 work.fail(error)

@@ -17,6 +17,7 @@ from contract.session import LoraConfig
 from contract.weights_sync import WeightsSyncResult
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
+from workers.engine.commit import fail
 from workers.engine.config import EngineConfig
 from workers.engine.core import EngineCore
 from workers.engine.failures import EngineClosedError, as_failure
@@ -28,6 +29,10 @@ Job = tuple[Callable[[Future[Any]], None], Future[Any]]
 
 class Engine:
     """Every method answers at once with a future.
+
+    Until the engine commits a call, `Future.cancel` gives it up: it changes nothing, and the engine is free of it at
+    its next step. What is committed cannot be cancelled and ends soon. A step, a weights-sync and a drop are committed
+    as they begin, all else when it has its result.
 
     A future fails with OperationFailedError when the operation did, with EngineClosedError when it never began, and
     with whatever was raised when the fault is ours; no failure reaches another job.
@@ -119,7 +124,12 @@ class Engine:
                 future.set_exception(EngineClosedError(CLOSED))
             else:
                 self._inbox.put((begin, future))
+        future.add_done_callback(self._see_to_cancelled)
         return future
+
+    def _see_to_cancelled(self, future: "Future[Any]") -> None:
+        if future.cancelled():
+            self._submit(self._core.drop_cancelled)
 
     def _run(self) -> None:
         if self._threads:
@@ -145,11 +155,11 @@ class Engine:
             wait = False
 
     def _begin(self, begin: Callable[[Future[Any]], None], future: "Future[Any]") -> None:
-        if not future.set_running_or_notify_cancel():
+        if future.cancelled():
             return
         try:
             if self._closed:
                 raise EngineClosedError(CLOSED)
             begin(future)
         except Exception as error:  # noqa: BLE001 - the boundary between one job and the loop that serves all
-            future.set_exception(as_failure(error))
+            fail(future, as_failure(error))

@@ -11,6 +11,7 @@ from contract.sample import SampleRequest, ScoredPrompt
 from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
+from workers.engine.commit import answer, fail
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.logprob_head import head_chunks, read
 from workers.engine.published import Published
@@ -45,11 +46,11 @@ class PromptScoring:
         self._scored.append(self._score(self._left.popleft()))
         if self._left:
             return True
-        self.future.set_result(tuple(self._scored))
+        answer(self.future, tuple(self._scored))
         return False
 
     def fail(self, error: Exception) -> None:
-        self.future.set_exception(error)
+        fail(self.future, error)
 
     @torch.inference_mode()
     def _score(self, prompt: np.ndarray) -> ScoredPrompt:

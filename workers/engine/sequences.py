@@ -9,6 +9,7 @@ from torch import Tensor
 from contract.sample import SampleRequest, SampleResult, Sequence, StopReason
 from workers.engine.adapter import Adapter
 from workers.engine.base_model import BaseModel
+from workers.engine.commit import answer, fail
 from workers.engine.failures import invalid_input
 from workers.engine.published import Published
 from workers.engine.random_keys import uniform_stream
@@ -109,11 +110,11 @@ class Sampling:
     def finish_if_done(self) -> None:
         if self.sequences and all(sequence.stop_reason for sequence in self.sequences):
             sequences = tuple(sequence.result() for sequence in self.sequences)
-            self.future.set_result(SampleResult(sequences, self.adapter.step, len(self.request.prompts)))
+            answer(self.future, SampleResult(sequences, self.adapter.step, len(self.request.prompts)))
             self.let_go()
 
     def fail(self, error: Exception) -> None:
-        self.future.set_exception(error)
+        fail(self.future, error)
         self.let_go()
 
     def let_go(self) -> None:

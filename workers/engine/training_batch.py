@@ -31,6 +31,9 @@ class TrainingBatch:
     def advance(self) -> bool:
         """One pass for the call that has waited longest, and for those that fit in beside it; whether there are
         more."""
+        if not self._calls:
+            # All were abandoned.
+            return False
         chosen = self._choose()
         done = chosen if self._run(chosen) else []
         if not done and len(chosen) > 1:
@@ -39,10 +42,7 @@ class TrainingBatch:
         for call in chosen:
             self._calls.remove(call)
         for call in done:
-            if call.has_more():
-                self._calls.append(call)
-            else:
-                call.finish()
+            self._go_on(call)
         return bool(self._calls)
 
     def fail(self, error: Exception) -> None:
@@ -63,6 +63,16 @@ class TrainingBatch:
                 chosen.append(call)
                 room -= _size(call)
         return chosen
+
+    def _go_on(self, call: TrainingPass) -> None:
+        """With its next micro-batch, or to its end."""
+        try:
+            if call.has_more():
+                self._calls.append(call)
+            else:
+                call.finish()
+        except Exception as error:  # noqa: BLE001 - the boundary between one call and those that ran beside it
+            call.fail(as_failure(error))
 
     def _run(self, calls: Sequence[TrainingPass]) -> bool:
         """The upcoming micro-batches of all in one pass. A failure ends a call that was alone, and leaves several as

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import OperationFailedError
 from workers.engine.adapter import Adapter
 from workers.engine.base_model import BaseModel
+from workers.engine.commit import commit, fail
 from workers.engine.config import EngineConfig
 from workers.engine.dropout import Dropout
 from workers.engine.failures import non_finite
@@ -87,16 +87,18 @@ class TrainingPass:
         return self.upcoming is not None
 
     def finish(self) -> None:
-        """Called when none is left."""
-        try:
-            result = self._result()
-        except OperationFailedError as error:
-            self.fail(error)
-        else:
+        """Called when none is left: the gradients are added and the call is answered, or neither.
+
+        Raises OperationFailedError, NON_FINITE.
+        """
+        result = self._result()
+        if commit(self.future):
+            if self.differentiates:
+                self.adapter.accumulate(self._gradients)
             self.future.set_result(result)
 
     def fail(self, error: Exception) -> None:
-        self.future.set_exception(error)
+        fail(self.future, error)
 
     def dropout(self) -> Dropout | None:
         """What the upcoming micro-batch is dropped out with."""
@@ -133,8 +135,6 @@ class TrainingPass:
             raise non_finite(
                 "The loss or its gradients are not finite: nothing was added. Check logprobs and advantages."
             )
-        if not self._request.forward_only:
-            self.adapter.accumulate(self._gradients)
         if not self._request.return_logprobs:
             return ForwardBackwardResult(loss=loss, metrics=metrics)
         logprobs_T = self._logprobs_T.where(self._arrays.weights_T != 0, 0.0).cpu().numpy()
