@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from contract.limits import MOST_SAMPLES, Limits
+from contract.time_limits import TimeLimits
 
 DAY = 86_400.0
 # Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
@@ -79,6 +80,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_wait: SecondsOrNone = 30.0
     inline_bytes: CountOrNone = 1024 * 1024
 
+    # What operations may take, from when they begin to run
+    create_session_timeout: Seconds = TimeLimits().create_session_timeout
+    sample_timeout: Seconds = TimeLimits().sample_timeout
+    forward_backward_timeout: Seconds = TimeLimits().forward_backward_timeout
+    optim_step_timeout: Seconds = TimeLimits().optim_step_timeout
+    weights_sync_timeout: Seconds = TimeLimits().weights_sync_timeout
+    checkpoint_timeout: Seconds = TimeLimits().checkpoint_timeout
+
     # Of one API key; 0 is no limit, and a key may have limits of its own
     max_sessions_per_key: CountOrNone = 0
     max_waiting_per_key: CountOrNone = 0
@@ -102,6 +111,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def limits(self) -> Limits:
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
+
+    @property
+    def time_limits(self) -> TimeLimits:
+        return TimeLimits(**{name: getattr(self, name) for name in TimeLimits.__struct_fields__})
 
     @property
     def embedded_url_file(self) -> Path:

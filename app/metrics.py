@@ -15,6 +15,7 @@ from store.workers import Worker
 COUNTERS = {
     "accepted": ("celerity_operations_accepted", "Operations accepted.", ["kind"]),
     "ended": ("celerity_operations", "Ended operations.", ["kind", "state"]),
+    "failed": ("celerity_operations_failed", "Operations that ended FAILED.", ["kind", "code"]),
     "tokens": ("celerity_tokens", "Tokens of completed operations, sampled or trained on.", ["use"]),
     "snapshots": ("celerity_snapshots", "Snapshots of adapters that were kept.", []),
     "refused": ("celerity_refused", "Claims of operations begun already, and ends by who lost the claim.", ["what"]),

@@ -13,6 +13,7 @@ from app.waiting import APPLIED, held, preferred_wait
 from contract.operation import Operation, OperationKind, OperationStatus
 from contract.session import Session
 from schemas.operations import operation_view
+from schemas.time_limit import check_timeout
 from tracing import mark
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -24,17 +25,25 @@ FOLLOWED = {
 }
 
 
-def accept(session: Session, kind: OperationKind, request: msgspec.Struct) -> dict[str, Any]:
-    return operation_view(accepted(session, kind, request))
+def accept(
+    session: Session, kind: OperationKind, request: msgspec.Struct, timeout_seconds: float | None
+) -> dict[str, Any]:
+    """Raises ValidationError when it may not run for so long."""
+    check_timeout(timeout_seconds, kind, state().settings.time_limits)
+    return operation_view(accepted(session, kind, request, timeout_seconds))
 
 
-def accepted(session: Session, kind: OperationKind, request: msgspec.Struct) -> Operation:
+def accepted(
+    session: Session, kind: OperationKind, request: msgspec.Struct, timeout_seconds: float | None = None
+) -> Operation:
     """Accepts an operation of a session, which the caller has shown to be its own (see app/auth.py).
 
     The answer is that of the acceptance, also when the operation has ended meanwhile, or a retry asks again: an ended
     one without its result would be taken for one that has none.
     """
-    operation = state().store.operations.accept(session.id, kind, request, current_once(), seconds_since_arrival())
+    operation = state().store.operations.accept(
+        session.id, kind, request, current_once(), seconds_since_arrival(), timeout_seconds
+    )
     ids = {"session_id": session.id, "operation_id": operation.id}
     mark(**ids)
     log.info("%s %s of session %s accepted", kind, operation.id, session.id, extra=ids)

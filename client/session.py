@@ -13,13 +13,18 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class Session:
-    def __init__(self, transport: Transport, path: str) -> None:
+    def __init__(self, transport: Transport, path: str, timeout_seconds: float | None = None) -> None:
         self._transport = transport
+        self._timeout_seconds = timeout_seconds
         self.path = path
 
     @property
     def id(self) -> str:
         return self.path.rpartition("/")[2]
+
+    def within(self, seconds: float) -> "Session":
+        """The same session, but each operation asked of it fails with TIMEOUT when it runs for longer than this."""
+        return Session(self._transport, self.path, seconds)
 
     def sample(self, prompt: Sequence[int], num_samples: int = 1, **params: Any) -> Operation[Sampled]:
         """Completions of a prompt of token ids; `params` are sampling_params: max_tokens, temperature, seed, ..."""
@@ -55,7 +60,8 @@ class Session:
         return dict(self._transport.call("POST", f"{self.path}:stop"))
 
     def _submit(self, kind: str, body: Json, into: type[T]) -> Operation[T]:
-        operation_id = self._transport.call("POST", f"{self.path}:{kind}", body)["operation_id"]
+        asked = body if self._timeout_seconds is None else {**body, "timeout_seconds": self._timeout_seconds}
+        operation_id = self._transport.call("POST", f"{self.path}:{kind}", asked)["operation_id"]
         return Operation(self._transport, f"{self.path}/operations/{kind}/{operation_id}", into)
 
 

@@ -5,12 +5,13 @@ from typing import Any
 from marshmallow import fields
 
 from contract.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, Part
-from schemas.base import AnswerSchema, QuerySchema
+from schemas.base import AnswerSchema, QuerySchema, RequestSchema
 from schemas.fields import Choice, prefixed
 from schemas.operations import OperationSchema, identifier, rfc3339, timestamp
 from schemas.pages import PageSchema
 from schemas.problems import refusal
 from schemas.sessions import LoraConfigAnswerSchema
+from schemas.time_limit import timeout_seconds
 
 VARIANT_PREFIX = "CHECKPOINT_VARIANT_"
 KIND_PREFIX = "CHECKPOINT_KIND_"
@@ -31,6 +32,12 @@ def model_name() -> fields.String:
             "examples": ["SmolLM2-135M-Instruct-rl-step-42-01900a6e"],
         },
     )
+
+
+class SaveSchema(RequestSchema):
+    """What is saved is the session as it is: there is nothing else to ask for."""
+
+    timeout_seconds = timeout_seconds()
 
 
 class TrainingCheckpointResultSchema(AnswerSchema):

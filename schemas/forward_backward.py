@@ -15,6 +15,7 @@ from schemas.losses import LossConfigSchema
 from schemas.operations import OperationSchema
 from schemas.problems import refusal
 from schemas.samples import TrainingSampleSchema
+from schemas.time_limit import timeout_seconds
 
 
 class ForwardBackwardBodySchema(RequestSchema):
@@ -26,6 +27,7 @@ class ForwardBackwardBodySchema(RequestSchema):
         metadata={"minItems": 1},
     )
     loss = fields.Nested(LossConfigSchema, required=True)
+    timeout_seconds = timeout_seconds()
 
 
 class ForwardBackwardResultSchema(AnswerSchema):

@@ -9,6 +9,7 @@ from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import Number
 from schemas.operations import OperationSchema
+from schemas.time_limit import timeout_seconds
 
 DEFAULTS = OptimStepRequest()
 DECAY = Bounds(0.0, 1.0, below=1.0)
@@ -38,6 +39,7 @@ class AdamWParamsSchema(RequestSchema):
 class OptimStepBodySchema(RequestSchema):
     learning_rate = learning_rate()
     adamw_params = fields.Nested(AdamWParamsSchema, load_default=lambda: AdamWParamsSchema().load({}))
+    timeout_seconds = timeout_seconds()
 
 
 class OptimStepResultSchema(AnswerSchema):

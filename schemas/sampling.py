@@ -23,6 +23,7 @@ from schemas.model_input import (
 )
 from schemas.operations import OperationSchema
 from schemas.problems import refusal
+from schemas.time_limit import timeout_seconds
 
 DEFAULTS = SamplingParams()
 MOST_STOPS = 64
@@ -81,6 +82,7 @@ class SampleBodySchema(RequestSchema):
         description="Return the logprobs of the prompt's own tokens. True when absent where max_tokens is 0, so that "
         "a prompt may be scored which fills the context."
     )
+    timeout_seconds = timeout_seconds()
 
 
 class SequenceSchema(AnswerSchema):

@@ -16,6 +16,7 @@ from schemas.fields import Choice, Integer, Number
 from schemas.operations import identifier, rfc3339, timestamp
 from schemas.pages import PageSchema
 from schemas.problems import refusal
+from schemas.time_limit import timeout_seconds
 
 STATUS_PREFIX = "TRAINING_SESSION_STATUS_"
 # A native session does not expire: it belongs to no model resources.
@@ -59,6 +60,7 @@ class CreateSessionSchema(RequestSchema):
         load_default=dict,
         metadata={"description": "Fields not given are those of the checkpoint, or else the defaults."},
     )
+    timeout_seconds = timeout_seconds()
 
 
 class LoraConfigAnswerSchema(AnswerSchema):

@@ -23,6 +23,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The right to run one operation. `fence` is refused once anything has moved the operation on.
 
     `epoch` counts the workers that have held the session: an adapter of another epoch is not this one.
+    `timeout_seconds` is how long it may run; None, for ever.
     """
 
     operation_id: str
@@ -33,6 +34,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     spec: SessionSpec
     stored: bytes
     fence: str
+    timeout_seconds: float | None
 
 
 class SuspectError(Exception):
@@ -57,16 +59,18 @@ class Claims:
             raise SuspectError
         if not reply:
             return None
-        session_id, kind, seq, stored, spec, epoch = reply
+        session_id, kind, seq, stored, spec, epoch, timeout = reply
+        kind = OperationKind(kind.decode())
         return Claim(
             operation_id=operation_id,
             session_id=session_id.decode(),
-            kind=OperationKind(kind.decode()),
+            kind=kind,
             seq=int(seq),
             epoch=int(epoch),
             spec=decode(spec, SessionSpec),
             stored=stored,
             fence=fence,
+            timeout_seconds=float(timeout) if timeout else self._context.settings.time_limits.of(kind),
         )
 
     def request(self, claim: Claim, into: type[T]) -> T:

@@ -17,8 +17,8 @@ session:{id}:logged_names set    the names that it was logged under
 session:{id}:requests     zset   ended operations whose request is kept to be looked at, by ended_at
 sessions:{STATUS}         zset   sessions of one status, by created_at
 sessions:ended            zset   ended sessions, by the time they ended
-operation:{id}            hash   session, kind, seq, state, times, attempts (those that were not handed back), claim,
-                                 request, result, error
+operation:{id}            hash   session, kind, seq, state, times, timeout (seconds that it may run, if it was asked
+                                 for), attempts (those that were not handed back), claim, request, result, error
 due                       zset   operations that wait for a worker, by the time they were dispatched
 workers                   zset   live workers, by last heartbeat
 worker:{id}               hash   announcement (msgpack), capacity, memory

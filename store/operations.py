@@ -45,15 +45,18 @@ class Operations:
         request: msgspec.Struct,
         once: Once | None = None,
         uploaded_in: float = 0.0,
+        timeout_seconds: float | None = None,
     ) -> Operation:
         """A new operation at the end of its session's lane, dispatched if its turn is now.
 
-        A key that came before with the same body gives the first operation.
+        It may run for `timeout_seconds`, or else for what the worker allows its kind. A key that came before with the
+        same body gives the first operation.
         Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError.
         """
         operation_id = str(uuid4())
         stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
-        reply = self._accept(session_id, operation_id, kind, stored, once, uploaded_in)
+        times = (f"{uploaded_in:.6f}", "" if timeout_seconds is None else repr(timeout_seconds))
+        reply = self._accept(session_id, operation_id, kind, stored, once, times)
         if reply[0] == b"accepted":
             self._context.publish(reply[1])
             operation = operation_from(operation_id, reply[2])
@@ -71,12 +74,12 @@ class Operations:
         kind: OperationKind,
         stored: bytes,
         once: Once | None,
-        uploaded_in: float,
+        times: tuple[str, str],
     ) -> list[Any]:
         settings = self._context.settings
         answer_key, digest = once.arguments if once else ("", "")
         limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
-        more = (answer_key, digest, *limits, carried(), f"{uploaded_in:.6f}", *OPERATION_FIELDS)
+        more = (answer_key, digest, *limits, carried(), *times, *OPERATION_FIELDS)
         reply: list[Any] = self._context.scripts.run("accept", session_id, operation_id, kind.value, stored, *more)
         return reply
 

@@ -37,9 +37,11 @@ class Sessions:
         once: Once | None = None,
         checkpoint: Checkpoint | None = None,
         labels: Labels = NO_LABELS,
+        timeout_seconds: float | None = None,
     ) -> Session:
         """A new session in CREATING, its creation dispatched to the first of the `workers` that has room for it. It
-        goes on from the training `checkpoint` if there is one, which may be deleted from then on.
+        goes on from the training `checkpoint` if there is one, which may be deleted from then on. Its creation may
+        take `timeout_seconds`, or else what the worker allows.
 
         Raises NoRoomError, KeyReusedError, LimitReachedError, CheckpointGoneError when the checkpoint was deleted
         meanwhile, and ResourcesStoppedError when its model resources are; a key that came before with
@@ -51,7 +53,8 @@ class Sessions:
         origin = (checkpoint.id, checkpoint.state_path) if checkpoint else ("", "")
         step = checkpoint.step if checkpoint and spec.load_optimizer else 0
         sizes = (spec.adapter_bytes, needed(spec.adapter_bytes))
-        more = (*origin, step, spec.resources_id or "", encode(labels), *sizes, *workers)
+        timeout = "" if timeout_seconds is None else repr(timeout_seconds)
+        more = (*origin, step, spec.resources_id or "", encode(labels), *sizes, timeout, *workers)
         reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *more)
         if reply[0] == b"no-room":
             raise NoRoomError

@@ -8,6 +8,7 @@ from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from models.catalog import Catalog
 from store.claims import Claim
 from store.store import Store
+from workers.deadline import Deadline
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.merged_export import MergedExport
@@ -19,19 +20,20 @@ STATE_FILE = "state.safetensors"
 class CheckpointWriter:
     """`dtype` is that of the base models here, which a merged model takes over.
 
-    The session's lane stands still meanwhile; other sessions go on, since the engine made its copy and is free.
+    The session's lane stands still meanwhile; other sessions go on, since the engine made its copy and is free. What is
+    not written by the deadline ends as TIMEOUT: its folder is collected like that of any attempt that failed.
     """
 
     def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype) -> None:
         self._store, self._catalog, self._dtype = store, catalog, dtype
 
-    def training(self, claim: Claim, copied: AdapterState) -> Checkpoint:
+    def training(self, claim: Claim, copied: AdapterState, deadline: Deadline) -> Checkpoint:
         """Weights, optimizer state and step. Gradients that no step has used are not part of it."""
         state = copied.without_gradients()
         files = [NewFile.of(STATE_FILE, state.to_bytes())]
-        return self._write(claim, CheckpointKind.TRAINING, state.step, {Part.STATE: files})
+        return self._write(claim, CheckpointKind.TRAINING, state.step, {Part.STATE: files}, deadline)
 
-    def inference(self, claim: Claim, adapter: AdapterExport) -> Checkpoint:
+    def inference(self, claim: Claim, adapter: AdapterExport, deadline: Deadline) -> Checkpoint:
         """The adapter, and the base model with the adapter merged into it."""
         name = claim.spec.base_model.name
         merged = MergedExport(self._catalog.directory(name), adapter, self._dtype)
@@ -39,11 +41,20 @@ class CheckpointWriter:
             Part.ADAPTER: list(adapter.peft_files(claim.spec.lora, name)),
             Part.MERGED: list(merged.files()),
         }
-        return self._write(claim, CheckpointKind.INFERENCE, adapter.step, parts)
+        return self._write(claim, CheckpointKind.INFERENCE, adapter.step, parts, deadline)
 
     def _write(
-        self, claim: Claim, kind: CheckpointKind, step: int, parts: Mapping[Part, Sequence[NewFile]]
+        self,
+        claim: Claim,
+        kind: CheckpointKind,
+        step: int,
+        parts: Mapping[Part, Sequence[NewFile]],
+        deadline: Deadline,
     ) -> Checkpoint:
         checkpoints = self._store.checkpoints
         folder = persist(lambda: checkpoints.begin(claim), f"beginning checkpoint {claim.operation_id}")
-        return checkpoints.write(claim, folder, kind, step, parts)
+        timed = {
+            part: [file._replace(chunks=deadline.within(file.chunks)) for file in files]
+            for part, files in parts.items()
+        }
+        return checkpoints.write(claim, folder, kind, step, timed)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from hashlib import blake2b
+from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
@@ -20,6 +21,8 @@ from store.claims import Claim
 from store.snapshots import Replayed
 from store.store import Store
 from store.workers import needed
+from workers.background import in_background
+from workers.deadline import Deadline
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
 from workers.engine.failures import ModelRefusedError
@@ -52,12 +55,14 @@ class Residency:
 
     def __init__(
         self, store: Store, engine: Engine, catalog: Catalog, most: int, reserved_bytes: int,
-        free_bytes: Callable[[], int],
+        free_bytes: Callable[[], int], create_timeout: float,
     ) -> None:  # fmt: skip
         """`most` adapters stay in memory, and no more than leave `reserved_bytes` of it free; beyond that, those that
-        nothing has used for longest are parked. `free_bytes` measures."""
+        nothing has used for longest are parked. `free_bytes` measures. An adapter that is brought back may take
+        `create_timeout` seconds until what is replayed begins."""
         self._store, self._engine, self._catalog, self._most = store, engine, catalog, most
         self._reserved_bytes, self._free_bytes = reserved_bytes, free_bytes
+        self._create_timeout = create_timeout
         self._residents: OrderedDict[str, Resident] = OrderedDict()
         # Of the sessions that somebody is busy with: the others leave nothing behind.
         self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
@@ -75,12 +80,17 @@ class Residency:
         return sum(resident.size for resident in list(self._residents.values()))
 
     @contextmanager
-    def hold(self, claim: Claim) -> Iterator[None]:
+    def hold(self, claim: Claim) -> Iterator[Deadline]:
         """Brings the claimed operation's session into memory, as it was before that operation, and keeps it there.
 
-        Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, or the session has
-        been elsewhere and come back since the operation was claimed.
+        The operation's time begins then. To bring it there has a limit of its own, but for the replay: every piece of
+        that has come to its end before, and one that was cut would begin again with the next operation.
+
+        Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, that takes too long,
+        or the session has been elsewhere and come back since the operation was claimed.
         """
+        is_creation = claim.kind is OperationKind.CREATE_SESSION
+        coming = Deadline(OperationKind.CREATE_SESSION, claim.timeout_seconds if is_creation else self._create_timeout)
         with self._door:
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
@@ -88,14 +98,14 @@ class Residency:
             resident = self._residents.get(claim.session_id)
             if resident is None or resident.epoch != claim.epoch or resident.changed_by >= claim.seq:
                 _refuse_if_late(claim, resident)
-                resident = self._restore(claim)
+                resident = self._restore(claim, coming)
             if claim.kind.changes_the_adapter:
                 resident.changed_by = claim.seq
             self._residents.move_to_end(claim.session_id)
             resident.users += 1
         self._park_surplus()
         try:
-            yield
+            yield Deadline(claim.kind, claim.timeout_seconds)
         finally:
             with self._lock(claim.session_id):
                 resident.users -= 1
@@ -155,12 +165,13 @@ class Residency:
             if is_ours:
                 lock.release()
 
-    def _make_room(self, size: int) -> None:
+    def _make_room(self, size: int, coming: Deadline) -> None:
         """Parks what is idle, and waits for what is not, until an adapter of this size fits.
 
-        Raises OperationFailedError when it would not fit alone.
+        Raises OperationFailedError when it would not fit alone, or that takes too long.
         """
         while not self._park_until_free(needed(size) + self._reserved_bytes) and self._residents:
+            coming.check()
             time.sleep(ROOM_PAUSE)
         free = self._free_bytes()
         if not self._residents and free < needed(size):
@@ -179,16 +190,18 @@ class Residency:
             free += self._park(session_id)
         return free >= wanted
 
-    def _restore(self, claim: Claim) -> Resident:
+    def _restore(self, claim: Claim, coming: Deadline) -> Resident:
+        directory = self._directory(claim.spec.base_model.name, coming)
         kept = persist(lambda: self._store.snapshots.load(claim.session_id), f"restoring session {claim.session_id}")
         state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
         if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()
-        self._drop(claim.session_id)
+        coming.answer(self._engine.drop_adapter(claim.session_id))
+        self._residents.pop(claim.session_id, None)
         resident = Resident(claim.spec.adapter_bytes)
         with self._door:
-            self._make_room(resident.size)
-            self._create(claim, state)
+            self._make_room(resident.size, coming)
+            self._create(claim, state, directory, coming)
             self._residents[claim.session_id] = resident
         for operation in kept.replayed:
             self._replay(claim, operation)
@@ -197,14 +210,25 @@ class Residency:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
         return resident
 
-    def _create(self, claim: Claim, state: AdapterState | None) -> None:
+    def _directory(self, name: str, coming: Deadline) -> Path:
+        """A base model's, which may have to be fetched: that goes on when the time is up, for whoever asks next."""
+        with self._loading(name):
+            return coming.answer(in_background(lambda: self._catalog.directory(name)))
+
+    def _create(self, claim: Claim, state: AdapterState | None, directory: Path, coming: Deadline) -> None:
+        session_id, spec = claim.session_id, claim.spec
+        with self._loading(spec.base_model.name):
+            coming.answer(
+                self._engine.create_adapter(
+                    session_id, directory, spec.lora, spec.seed, state, publishes=spec.publishes
+                )
+            )
+
+    @contextmanager
+    def _loading(self, name: str) -> Iterator[None]:
         """Raises OperationFailedError; a model that is refused is announced as such from now on."""
-        name, spec = claim.spec.base_model.name, claim.spec
         try:
-            directory = self._catalog.directory(name)
-            self._engine.create_adapter(
-                claim.session_id, directory, spec.lora, spec.seed, state, publishes=spec.publishes
-            ).result()
+            yield
         except ModelRefusedError as refused:
             self._catalog.refuse(name, str(refused))
             raise OperationFailedError(refused.error.code, str(RefusedModelError(name, str(refused)))) from refused

@@ -43,7 +43,7 @@ class Runtime:
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(
             self.store, self.engine, self.catalog, settings.resident_sessions, settings.reserved_bytes,
-            self.engine.free_bytes,
+            self.engine.free_bytes, settings.create_session_timeout,
         )  # fmt: skip
 
     def start(self) -> None:

@@ -23,6 +23,7 @@ from store.claims import Claim, SuspectError
 from tracing import mark, span
 from workers.backend import Outcome
 from workers.celery_app import app
+from workers.deadline import Deadline
 from workers.patience import persist
 from workers.process import current
 from workers.residency import call_seed
@@ -78,10 +79,10 @@ def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim
     return claim
 
 
-def awaited(claim: Claim, future: "Future[T]") -> T:
-    """What the engine answers, its turn and its work a span of the operation's trace."""
+def awaited(claim: Claim, deadline: Deadline, future: "Future[T]") -> T:
+    """What the engine answers in time, its turn and its work a span of the operation's trace."""
     with span(f"engine {claim.kind}", claim.session_id, claim.operation_id):
-        return future.result()
+        return deadline.answer(future)
 
 
 @operation_task(OperationKind.CREATE_SESSION)
@@ -93,49 +94,53 @@ def create_session(runtime: Runtime, claim: Claim) -> Outcome:
 @operation_task(OperationKind.SAMPLE)
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, SampleRequest)
-    with runtime.residency.hold(claim):
+    with runtime.residency.hold(claim) as deadline:
         sampled = runtime.engine.sample(claim.session_id, request)
-        prompts: tuple[ScoredPrompt, ...] = ()
-        if request.prompt_logprobs or request.topk_prompt_logprobs:
-            prompts = awaited(claim, runtime.engine.score_prompts(claim.session_id, request))
-        result = msgspec.structs.replace(awaited(claim, sampled), prompts=prompts)
+        try:
+            prompts: tuple[ScoredPrompt, ...] = ()
+            if request.prompt_logprobs or request.topk_prompt_logprobs:
+                prompts = awaited(claim, deadline, runtime.engine.score_prompts(claim.session_id, request))
+            result = msgspec.structs.replace(awaited(claim, deadline, sampled), prompts=prompts)
+        finally:
+            # Nobody waits for it any more when the prompts could not be scored.
+            sampled.cancel()
         return Outcome(result, figures_of_sample(result))
 
 
 @operation_task(OperationKind.WEIGHTS_SYNC)
 def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
-    with runtime.residency.hold(claim):
-        return Outcome(awaited(claim, runtime.engine.weights_sync(claim.session_id)))
+    with runtime.residency.hold(claim) as deadline:
+        return Outcome(awaited(claim, deadline, runtime.engine.weights_sync(claim.session_id)))
 
 
 @operation_task(OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
     request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
-    with runtime.residency.hold(claim):
-        result = awaited(claim, runtime.engine.forward_backward(claim.session_id, request, seed))
+    with runtime.residency.hold(claim) as deadline:
+        result = awaited(claim, deadline, runtime.engine.forward_backward(claim.session_id, request, seed))
         return Outcome(result, figures_of_pass(request, result))
 
 
 @operation_task(OperationKind.OPTIM_STEP)
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
     request = runtime.store.claims.request(claim, OptimStepRequest)
-    with runtime.residency.hold(claim):
-        result = awaited(claim, runtime.engine.optim_step(claim.session_id, request))
+    with runtime.residency.hold(claim) as deadline:
+        result = awaited(claim, deadline, runtime.engine.optim_step(claim.session_id, request))
         return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)
 def training_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
-    with runtime.residency.hold(claim):
-        state = awaited(claim, runtime.engine.copy_adapter(claim.session_id))
-    return Outcome(runtime.checkpoints.training(claim, state))
+    with runtime.residency.hold(claim) as deadline:
+        state = awaited(claim, deadline, runtime.engine.copy_adapter(claim.session_id))
+    return Outcome(runtime.checkpoints.training(claim, state, deadline))
 
 
 @operation_task(OperationKind.INFERENCE_CHECKPOINT)
 def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
-    with runtime.residency.hold(claim):
-        adapter = awaited(claim, runtime.engine.export_adapter(claim.session_id))
-    return Outcome(runtime.checkpoints.inference(claim, adapter))
+    with runtime.residency.hold(claim) as deadline:
+        adapter = awaited(claim, deadline, runtime.engine.export_adapter(claim.session_id))
+    return Outcome(runtime.checkpoints.inference(claim, adapter, deadline))
 
 
 @operation_task(OperationKind.STOP_SESSION)

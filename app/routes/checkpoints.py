@@ -17,33 +17,35 @@ from schemas.checkpoints import (
     CheckpointSchema,
     DownloadSchema,
     InferenceCheckpointOperationSchema,
+    SaveSchema,
     TrainingCheckpointOperationSchema,
     checkpoint_view,
 )
-from schemas.pages import EmptySchema
 
 checkpoints = Blueprint("checkpoints", __name__, url_prefix="/v1/rl", description="What is kept of a session.")
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:training-checkpoint", methods=("POST",))
-@checkpoints.arguments(EmptySchema, required=False)
+@checkpoints.arguments(SaveSchema, required=False)
 @checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
 @checkpoints.response(200, TrainingCheckpointOperationSchema, example=examples.ACCEPTED)
-def create_training_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, Any]:
+def create_training_checkpoint(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Save adapter, optimizer state and step, for training to go on from
 
     Gradients that no optim-step has used are not part of it.
     """
-    return accept(own_session(session_id), OperationKind.TRAINING_CHECKPOINT, CheckpointRequest())
+    kind, request = OperationKind.TRAINING_CHECKPOINT, CheckpointRequest()
+    return accept(own_session(session_id), kind, request, body.get("timeout_seconds"))
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:inference-checkpoint", methods=("POST",))
-@checkpoints.arguments(EmptySchema, required=False)
+@checkpoints.arguments(SaveSchema, required=False)
 @checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
 @checkpoints.response(200, InferenceCheckpointOperationSchema, example=examples.ACCEPTED)
-def create_inference_checkpoint(_: dict[str, Any], session_id: str) -> dict[str, Any]:
+def create_inference_checkpoint(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Save the adapter, alone and merged into its base model, for other software to load"""
-    return accept(own_session(session_id), OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
+    kind, request = OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest()
+    return accept(own_session(session_id), kind, request, body.get("timeout_seconds"))
 
 
 @checkpoints.route("/training-sessions/<id:session_id>/operations/training-checkpoint/<id:operation_id>")

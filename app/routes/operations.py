@@ -28,7 +28,7 @@ def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Sample completions of a prompt"""
     session = own_session(session_id)
     request = sample_request(body, session.spec.base_model, state().settings.limits)
-    return accept(session, OperationKind.SAMPLE, request)
+    return accept(session, OperationKind.SAMPLE, request, body.get("timeout_seconds"))
 
 
 @operations.route("/<id:session_id>:forward-backward", methods=("POST",))
@@ -41,7 +41,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """
     session, settings = own_session(session_id), state().settings
     request = forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
-    return accept(session, OperationKind.FORWARD_BACKWARD, request)
+    return accept(session, OperationKind.FORWARD_BACKWARD, request, body.get("timeout_seconds"))
 
 
 @operations.route("/<id:session_id>:optim-step", methods=("POST",))
@@ -49,7 +49,8 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 @operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
 def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    return accept(own_session(session_id), OperationKind.OPTIM_STEP, optim_step_request(body))
+    session, request = own_session(session_id), optim_step_request(body)
+    return accept(session, OperationKind.OPTIM_STEP, request, body.get("timeout_seconds"))
 
 
 @operations.route("/<id:session_id>/operations/sample/<id:operation_id>")

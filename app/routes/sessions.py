@@ -9,8 +9,10 @@ from app.checkpoint_of import checkpoint_of
 from app.idempotency import current_once
 from app.placement import candidates, find_model
 from app.state import state
+from contract.operation import OperationKind
 from schemas.pages import EmptySchema
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
+from schemas.time_limit import check_timeout
 
 PREFIX = "/v1/rl/training-sessions"
 
@@ -30,7 +32,9 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     card = find_model(body["base_model"])
     checkpoint = checkpoint_of(body["checkpoint_id"], "checkpoint_id") if "checkpoint_id" in body else None
     spec = session_spec(body, card, state().settings.limits, caller(), checkpoint)
-    session = state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint)
+    timeout = body.get("timeout_seconds")
+    check_timeout(timeout, OperationKind.CREATE_SESSION, state().settings.time_limits)
+    session = state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint, timeout_seconds=timeout)
     log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id,
              extra={"session_id": session.id})  # fmt: skip
     return session_view(session)

@@ -1,9 +1,9 @@
 -- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key,
--- where its trace stands (or ''), seconds of its upload, fields of its record to answer with
+-- where its trace stands (or ''), seconds of its upload, seconds that it may run (or ''), fields of its record to answer with
 local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key,
-  trace, uploaded_in = unpack(ARGV)
+  trace, uploaded_in, timeout = unpack(ARGV)
 local function accepted(released)
-  return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 12))}
+  return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 13))}
 end
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.operation(id)) == 1 then return accepted({}) end
@@ -19,6 +19,7 @@ if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-fu
 local at = now()
 append(session, id, kind, request, at)
 redis.call('HSET', keys.operation(id), 'uploaded_in', uploaded_in)
+if timeout ~= '' then redis.call('HSET', keys.operation(id), 'timeout', timeout) end
 if trace ~= '' then redis.call('HSET', keys.operation(id), 'trace', trace) end
 redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(id), 'seq'), id)
 redis.call('SADD', keys.owner_waiting(owner), id)

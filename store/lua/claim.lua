@@ -17,6 +17,6 @@ elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
   count('refused:claim')
   return false
 end
-local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request')
+local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request', 'timeout')
 local held = redis.call('HMGET', keys.session(session), 'spec', 'epoch')
-return {session, record[1], record[2], record[3] or '', held[1], held[2]}
+return {session, record[1], record[2], record[3] or '', held[1], held[2], record[4] or ''}

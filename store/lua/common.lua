@@ -111,12 +111,13 @@ end
 
 -- What every end of an operation has in common, once it has been moved.
 local function ended(id, session, at)
-  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'created_at', 'started_at')
+  local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'created_at', 'started_at', 'error_code')
   redis.call('HSET', keys.operation(id), 'ended_at', at)
   redis.call('ZREM', keys.lane(session), id)
   redis.call('SREM', keys.owner_waiting(redis.call('HGET', keys.session(session), 'owner')), id)
   redis.call('ZREM', keys.due, id)
   count('ended:' .. record[1] .. ':' .. record[2])
+  if record[5] then count('failed:' .. record[1] .. ':' .. record[5]) end
   observe('waiting', record[1], (record[4] or at) - record[3])
   if record[4] then observe('running', record[1], at - record[4]) end
   redis.call('PUBLISH', keys.ended_channel, id)

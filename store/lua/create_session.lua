@@ -1,8 +1,8 @@
 -- session, operation, spec, answer key, digest, owner, most sessions of a key,
 -- checkpoint to go on from (or ''), its object, the step to begin with, model resources (or ''), labels,
--- bytes of the adapter, bytes needed for it and the work on it, then the workers that may take it, the best first
+-- bytes of the adapter, bytes needed for it and the work on it, seconds that its creation may run (or ''), then the workers that may take it, the best first
 local session, operation, spec, answer_key, digest, owner, most_sessions, checkpoint, snapshot, step, resources,
-  labels, size, needed = unpack(ARGV)
+  labels, size, needed, timeout = unpack(ARGV)
 
 -- Bytes of the adapters that a worker is yet to create, which no measurement of its shows.
 local function promised(worker)
@@ -28,7 +28,7 @@ local first = known(answer_key, digest)
 if first then return first end
 if resources ~= '' and redis.call('HGET', keys.resources(resources), 'status') ~= 'READY' then return {'stopped'} end
 local worker
-for place = 15, #ARGV do
+for place = 16, #ARGV do
   if not worker and has_room(ARGV[place]) then worker = ARGV[place] end
 end
 if not worker then return {'no-room'} end
@@ -60,5 +60,6 @@ if resources ~= '' then
 end
 give(session, worker)
 append(session, operation, 'create-session', '', at)
+if timeout ~= '' then redis.call('HSET', keys.operation(operation), 'timeout', timeout) end
 remember(answer_key, digest, session, session)
 return {'accepted', release(session, 1, {})}

@@ -1,6 +1,5 @@
 """A call that its caller gives up: it changes nothing, frees what it had, and nobody beside it notices."""
 
-import threading
 from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
@@ -25,34 +24,13 @@ from tests.engine.asking import (
     sample_request,
 )
 from tests.engine.conftest import StartEngine
-from workers.engine import core, training_pass
+from tests.gate import Gate
+from workers.engine import core
 from workers.engine.engine import Engine
+from workers.engine.vectors import is_finite
 
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)
 LONG = packed([random_sample(seed, 6) for seed in range(8)])
-
-
-class Gate:
-    """Holds the engine inside the call of `place.name` that is the `at`-th from now."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, place: object, name: str, at: int = 1) -> None:
-        self._reached, self._opened = threading.Event(), threading.Event()
-        self._left, run = at, getattr(place, name)
-
-        def held(*args: Any, **kwargs: Any) -> Any:
-            self._left -= 1
-            if not self._left:
-                self._reached.set()
-                self._opened.wait()
-            return run(*args, **kwargs)
-
-        monkeypatch.setattr(place, name, held)
-
-    def wait(self) -> None:
-        assert self._reached.wait(60)
-
-    def open(self) -> None:
-        self._opened.set()
 
 
 def started(start_engine: StartEngine, tiny: Path, *sessions: str, **settings: Any) -> Engine:
@@ -104,7 +82,7 @@ def test_a_scoring_stops_between_two_prompts(
     gate.open()
     settle(engine)
     assert not engine._core.is_busy
-    assert gate._left == 0, "no third prompt was run"
+    assert gate.left == 0, "no third prompt was run"
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
@@ -227,15 +205,15 @@ def given_up_after(future: "Future[Any]", seconds: float) -> bool:
 def test_a_call_whose_report_does_not_fit_in_memory_ends_and_those_beside_it_go_on(
     start_engine: StartEngine, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine, report, reports = started(start_engine, tiny, "a", "b"), training_pass.report, list[int]()
+    engine, calls = started(start_engine, tiny, "a", "b"), list[int]()
 
-    def exhausted_at_first(*args: Any) -> Any:
-        reports.append(1)
-        if len(reports) == 1:
+    def exhausted_at_first(numbers: Tensor) -> bool:
+        calls.append(1)
+        if len(calls) == 1:
             raise torch.OutOfMemoryError("out of memory")
-        return report(*args)
+        return is_finite(numbers)
 
-    monkeypatch.setattr(training_pass, "report", exhausted_at_first)
+    monkeypatch.setattr("workers.engine.training_pass.is_finite", exhausted_at_first)
     gate = Gate(monkeypatch, model_of(engine, "a").base, "hidden")
     engine.sample("a", sample_request([[1]], max_tokens=1))
     gate.wait()

@@ -16,7 +16,7 @@ from contract.operation import ErrorCode, OperationError
 from contract.optim_step import OptimStepResult
 from contract.sample import SampleResult, StopReason
 from contract.sample import Sequence as Sampled
-from tests.http.conftest import CARD, Api
+from tests.http.conftest import CARD, WORKER, Api
 
 
 @pytest.fixture
@@ -101,6 +101,16 @@ def test_a_failed_operation_and_a_refused_request_are_told_apart(session: Sessio
     assert refused.value.status == 400
     with pytest.raises(ApiError, match="404"):
         client.session("unknown").read()
+
+
+def test_a_session_may_be_asked_within_a_time(session: Session, api: Api) -> None:
+    hasty = session.within(2.5)
+    for operation, seconds in ((hasty.sample([1, 2], max_tokens=2), 2.5), (session.optim_step(), 600.0)):
+        claim = api.store.claims.claim(operation.id, WORKER, "fence")
+        assert claim and claim.timeout_seconds == seconds
+        api.store.claims.finish(claim, OperationError(ErrorCode.TIMEOUT, "it took too long"))
+        with pytest.raises(OperationFailedError, match="TIMEOUT: it took too long"):
+            operation.result()
 
 
 class Flaky(httpx2.BaseTransport):

@@ -50,6 +50,8 @@ def test_operations_are_counted_by_kind_and_end(api: Api) -> None:
     assert api.client.post(f"{session}/operations/{third}:cancel").status_code == 200
     samples = scraped(api.client)
     assert at(samples, "celerity_operations_total", kind="optim-step", state="FAILED") == 2
+    for code in ("INVALID_INPUT", "CANCELLED"):
+        assert at(samples, "celerity_operations_failed_total", kind="optim-step", code=code) == 1
 
 
 def test_seconds_of_waiting_and_running_are_histograms(api: Api) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from contract.api_key import ANONYMOUS
-from contract.operation import OperationKind, OperationStatus
+from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from store.claims import SuspectError
 from store.dispatch import Dispatcher, Released, producer
 from store.store import Store
-from tests.store.conftest import SPEC, WORKER, Bench
+from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 STEP = OperationKind.OPTIM_STEP
 
@@ -59,6 +59,38 @@ def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench:
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     assert bench.store.counts().counter("ended")["optim-step", "COMPLETED"] == 1
     assert bench.store.sessions.get(session_id).step == 1
+
+
+def test_what_comes_after_a_timeout_changes_nothing(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    following = bench.store.operations.accept(session_id, STEP, OptimStepRequest()).id
+    claim = bench.claim(step)
+    error = OperationError(ErrorCode.TIMEOUT, "it took too long")
+    assert bench.store.claims.finish(claim, error)
+    assert bench.outbox.take()[-1] == following
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    ended = bench.store.operations.get(session_id, step)
+    assert (ended.status, ended.error) == (OperationStatus.FAILED, error)
+    assert bench.store.sessions.get(session_id).step == 0
+    assert bench.store.snapshots.load(session_id).replayed == []
+    assert bench.outbox.take() == []
+    counts = bench.store.counts()
+    assert counts.counter("ended") == {("create-session", "COMPLETED"): 1, ("optim-step", "FAILED"): 1}
+    assert counts.counter("failed") == {("optim-step", "TIMEOUT"): 1}
+
+
+def test_how_long_an_operation_may_run_is_its_own_or_else_the_settings(bench: Bench) -> None:
+    session_id, step = accepted_step(bench)
+    own = bench.store.operations.accept(session_id, STEP, OptimStepRequest(), timeout_seconds=0.125).id
+    settings = with_settings(bench, optim_step_timeout=30.0)
+    first = settings.claims.claim(step, WORKER, "one")
+    assert first and first.timeout_seconds == 30.0
+    settings.claims.finish(first, None)
+    second = settings.claims.claim(own, WORKER, "two")
+    assert second and second.timeout_seconds == 0.125
+    session = bench.store.sessions.create(SPEC, [WORKER], timeout_seconds=7.5)
+    assert bench.claim(bench.outbox.take()[-1]).timeout_seconds == 7.5
+    bench.store.sessions.stop(session.id)
 
 
 def test_a_late_worker_is_refused_and_changes_nothing(bench: Bench) -> None:

@@ -16,6 +16,7 @@ from settings import Settings
 from store.claims import Claim
 from store.store import open_store
 from store.workers import needed
+from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
@@ -35,7 +36,7 @@ class Bench:
         self.store = open_store(Settings(data_dir=folder, redis_url=redis_url))
         self.engine = Engine(EngineConfig(device="cpu", torch_threads=1))
         self.engine.start()
-        self.residency = Residency(self.store, self.engine, catalog, most, RESERVED, self.free_bytes)
+        self.residency = Residency(self.store, self.engine, catalog, most, RESERVED, self.free_bytes, 60.0)
 
     def close(self) -> None:
         self.engine.close()
@@ -53,11 +54,17 @@ class Bench:
         return SessionSpec(base_model=self.card, lora=LoraConfig(rank=rank), seed=1)
 
     def claim(
-        self, session_id: str, rank: int = 8, epoch: int = 1, kind: OperationKind = OperationKind.SAMPLE, seq: int = 1
+        self,
+        session_id: str,
+        rank: int = 8,
+        epoch: int = 1,
+        kind: OperationKind = OperationKind.SAMPLE,
+        seq: int = 1,
+        seconds: float = 60.0,
     ) -> Claim:
         return Claim(
             operation_id=f"of {session_id}", session_id=session_id, kind=kind, seq=seq, epoch=epoch,
-            spec=self.spec(rank), stored=b"", fence="",
+            spec=self.spec(rank), stored=b"", fence="", timeout_seconds=seconds,
         )  # fmt: skip
 
 
@@ -111,6 +118,32 @@ def test_one_that_is_in_use_is_waited_for_and_nobody_overtakes(bench: Bench) -> 
         thread.join()
     assert sorted(entered) == ["other", "small"]
     assert "large" not in bench.adapters()
+
+
+def test_room_that_does_not_come_in_time_is_waited_for_no_longer(bench: Bench) -> None:
+    with ExitStack() as stack:
+        stack.enter_context(bench.residency.hold(bench.claim("busy", 256)))
+        late = bench.claim("late", 256, kind=OperationKind.CREATE_SESSION, seconds=0.2)
+        with pytest.raises(OperationFailedError, match="left no room") as failed, bench.residency.hold(late):
+            pass
+        assert failed.value.error.code is ErrorCode.TIMEOUT
+        stack.enter_context(bench.residency.hold(bench.claim("small")))
+    with bench.residency.hold(bench.claim("late", 256)):
+        assert "late" in bench.adapters()
+
+
+def test_a_model_that_is_being_fetched_keeps_nobody_else_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bench.residency.hold(bench.claim("here")):
+        pass
+    gate = Gate(monkeypatch, bench.residency._catalog, "directory")
+    coming = threading.Thread(target=lambda: bench.residency.hold(bench.claim("coming")).__enter__())
+    coming.start()
+    gate.wait()
+    with bench.residency.hold(bench.claim("here")):
+        assert list(bench.adapters()) == ["here"]
+    gate.open()
+    coming.join()
+    assert sorted(bench.adapters()) == ["coming", "here"]
 
 
 def test_one_that_does_not_fit_alone_is_refused_and_the_others_go_on(bench: Bench) -> None:

@@ -21,6 +21,7 @@ from workers.snapshot_writer import SnapshotWriter
 
 CLAIM = Claim(
     operation_id="o", session_id="s", kind=OperationKind.OPTIM_STEP, seq=1, epoch=1, stored=b"", fence="",
+    timeout_seconds=None,
     spec=SessionSpec(base_model=ModelCard(name="tiny", vocab_size=1, context_length=1), lora=LoraConfig(), seed=1),
 )  # fmt: skip
 

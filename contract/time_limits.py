@@ -1,0 +1,40 @@
+"""How long operations may run: a limit for each kind, every one a setting; a request may ask for less."""
+
+import msgspec
+
+from contract.operation import OperationKind
+
+K = OperationKind
+
+# Of each kind, the field below. The end of a session has none: all it does is to free what the session had.
+SETTINGS = {
+    K.CREATE_SESSION: "create_session_timeout",
+    K.SAMPLE: "sample_timeout",
+    K.FORWARD_BACKWARD: "forward_backward_timeout",
+    K.CUSTOM_FORWARD_BACKWARD: "forward_backward_timeout",
+    K.OPTIM_STEP: "optim_step_timeout",
+    K.WEIGHTS_SYNC: "weights_sync_timeout",
+    K.TRAINING_CHECKPOINT: "checkpoint_timeout",
+    K.INFERENCE_CHECKPOINT: "checkpoint_timeout",
+}
+
+
+class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds, from when an operation begins to run."""
+
+    create_session_timeout: float = 3600.0
+    sample_timeout: float = 3600.0
+    forward_backward_timeout: float = 3600.0
+    optim_step_timeout: float = 600.0
+    weights_sync_timeout: float = 600.0
+    checkpoint_timeout: float = 3600.0
+
+    def of(self, kind: OperationKind) -> float | None:
+        """None for a kind that has no limit."""
+        name = SETTINGS.get(kind)
+        return None if name is None else float(getattr(self, name))
+
+
+def setting_of(kind: OperationKind) -> str:
+    """What an operator sets the kind's limit with."""
+    return f"CELERITY_{SETTINGS[kind].upper()}"
