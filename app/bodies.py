@@ -51,7 +51,7 @@ class Parser(FlaskParser):
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {}  # noqa: RUF012 - the schema's own word counts
 
     def load_json(self, req: Request, schema: Schema) -> Any:
-        """The parsed body; none is needed where the schema has no fields.
+        """The parsed body; none is needed where the schema is an empty one.
 
         orjson itself refuses NaN, Infinity, 1e999, lone surrogates and nesting deeper than 1,024.
         """

@@ -5,10 +5,10 @@ from typing import Any
 from marshmallow import fields
 
 from contract.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, Part
-from schemas.base import AnswerSchema, QuerySchema, RequestSchema
+from schemas.base import AnswerSchema, QuerySchema
 from schemas.fields import Choice, prefixed
 from schemas.operations import OperationSchema, identifier, rfc3339, timestamp
-from schemas.pages import PageSchema
+from schemas.pages import EmptySchema, PageSchema
 from schemas.problems import refusal
 from schemas.sessions import LoraConfigAnswerSchema
 from schemas.time_limit import timeout_seconds
@@ -34,7 +34,7 @@ def model_name() -> fields.String:
     )
 
 
-class SaveSchema(RequestSchema):
+class SaveSchema(EmptySchema):
     """What is saved is the session as it is: there is nothing else to ask for."""
 
     timeout_seconds = timeout_seconds()

@@ -11,4 +11,4 @@ class PageSchema(QuerySchema):
 
 
 class EmptySchema(RequestSchema):
-    """A body that may hold nothing."""
+    """A body that may hold nothing, or be left out."""
