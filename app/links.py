@@ -3,10 +3,11 @@
 from typing import Any
 
 from flask import Flask, Response, request, send_file
-from itsdangerous import BadData, URLSafeTimedSerializer
+from itsdangerous import BadData
 from werkzeug.exceptions import Forbidden, NotFound
 
 from app.bodies import read_body
+from app.signing import sign, unsign
 from app.state import state
 from contract.checkpoint import Checkpoint, Part
 from schemas.checkpoints import files_of
@@ -26,7 +27,7 @@ def link(path: str, name: str) -> str:
     settings, checkpoints = state().settings, state().store.checkpoints
     if checkpoints.file(path) is None:
         return checkpoints.presigned(path, settings.link_seconds)
-    return f"{_origin()}{LINKS}{_serializer(SALT).dumps([path, name])}/{name}"
+    return f"{_origin()}{LINKS}{sign([path, name], SALT)}/{name}"
 
 
 def downloads(checkpoint: Checkpoint, part: Part) -> dict[str, Any]:
@@ -43,7 +44,7 @@ def downloads(checkpoint: Checkpoint, part: Part) -> dict[str, Any]:
 def get_file(token: str, name: str) -> Response:
     """The file, whole or in ranges. A link that was changed, or is too old, is a 403."""
     try:
-        path, signed_name = _serializer(SALT).loads(token, max_age=state().settings.link_seconds)
+        path, signed_name = unsign(token, SALT, state().settings.link_seconds)
     except BadData as error:
         raise Forbidden from error
     if name != signed_name:
@@ -58,13 +59,13 @@ def get_file(token: str, name: str) -> Response:
 
 def upload_link(path: str) -> str:
     """A URL to which anyone may PUT the object at `path` for as long as the settings say."""
-    return f"{_origin()}{LINKS}{_serializer(UPLOAD_SALT).dumps(path)}"
+    return f"{_origin()}{LINKS}{sign(path, UPLOAD_SALT)}"
 
 
 def put_file(token: str) -> Response:
     """Takes the body, which may be as large as any."""
     try:
-        path = _serializer(UPLOAD_SALT).loads(token, max_age=state().settings.link_seconds)
+        path = unsign(token, UPLOAD_SALT, state().settings.link_seconds)
     except BadData as error:
         raise Forbidden from error
     state().store.uploads.put(path, read_body())
@@ -73,7 +74,3 @@ def put_file(token: str) -> Response:
 
 def _origin() -> str:
     return state().settings.public_url.rstrip("/") or request.host_url.rstrip("/")
-
-
-def _serializer(salt: str) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=salt)

@@ -31,7 +31,7 @@ class Store:
         self._redis = redis
         self._objects = objects
         payloads = Payloads(objects, settings.inline_bytes)
-        context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
+        self._context = context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
         self.sessions = Sessions(context)
         self._notices = Notices(redis)
         self.operations = Operations(context, self.sessions, self._notices)
@@ -51,6 +51,10 @@ class Store:
         """Ends the subscription and the connections."""
         self._notices.close()
         self._redis.close()
+
+    def now(self) -> float:
+        """Unix seconds by the one clock that all times in the store are of."""
+        return self._context.now()
 
     def ping(self) -> None:
         """Raises one of Unavailable when Redis is away."""

@@ -3,10 +3,11 @@
 from urllib.parse import urlsplit
 
 from flask import g, request
-from itsdangerous import BadData, URLSafeTimedSerializer
+from itsdangerous import BadData
 from werkzeug.exceptions import BadRequest, Forbidden
 
 from app.console.visit import SECONDS
+from app.signing import sign, unsign
 from app.state import state
 
 FIELD = "form_token"
@@ -14,7 +15,7 @@ SALT = "console form"
 
 
 def form_token() -> str:
-    return _serializer().dumps(_nonce())
+    return sign(_nonce(), SALT)
 
 
 def check_form() -> None:
@@ -25,7 +26,7 @@ def check_form() -> None:
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden("This form was sent by another site.")
     try:
-        nonce = _serializer().loads(request.form.get(FIELD, ""), max_age=SECONDS)
+        nonce = unsign(request.form.get(FIELD, ""), SALT, SECONDS)
     except BadData:
         nonce = None
     if nonce != _nonce():
@@ -34,7 +35,3 @@ def check_form() -> None:
 
 def _nonce() -> str:
     return g.visit.nonce if g.visit else ""
-
-
-def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=SALT)

@@ -4,9 +4,10 @@ import secrets
 
 import msgspec
 from flask import request
-from itsdangerous import BadData, URLSafeTimedSerializer
+from itsdangerous import BadData
 from werkzeug.wrappers import Response
 
+from app.signing import sign, unsign
 from app.state import state
 
 COOKIE = "celerity_console"
@@ -22,7 +23,7 @@ class Visit(msgspec.Struct, frozen=True):
 
 
 def begin_visit(response: Response, owner: str) -> None:
-    value = _serializer().dumps([owner, secrets.token_urlsafe(16)])
+    value = sign([owner, secrets.token_urlsafe(16)], SALT)
     is_https = request.is_secure or state().settings.public_url.startswith("https:")
     response.set_cookie(COOKIE, value, max_age=SECONDS, httponly=True, samesite="Lax", secure=is_https)
 
@@ -37,7 +38,7 @@ def read_visit() -> Visit | None:
     if value is None:
         return None
     try:
-        owner, nonce = _serializer().loads(value, max_age=SECONDS)
+        owner, nonce = unsign(value, SALT, SECONDS)
     except BadData:
         return None
     return Visit(owner, nonce)
@@ -48,7 +49,3 @@ def admitted(visit: Visit | None) -> str | None:
     when a key is needed. Raises LimitReachedError."""
     api_keys, static = state().store.api_keys, state().settings.api_keys
     return api_keys.admit("", static) if visit is None else api_keys.admit_owner(visit.owner, static)
-
-
-def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=SALT)

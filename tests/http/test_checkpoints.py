@@ -1,6 +1,5 @@
 """Checkpoints over HTTP: saved by operations, listed, downloaded by signed links, deleted, and gone on from."""
 
-import time
 from contextlib import closing
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -169,15 +168,6 @@ def test_a_link_that_was_changed_is_a_403(api: Api, session: str, change: str) -
     answer = api.client.get(f"/files/{changed}")
     assert (answer.status_code, answer.json["code"]) == (403, 403)
     assert api.client.get(f"/files/{token}/{name}").status_code == 200
-
-
-def test_a_link_is_good_for_a_while_only(api: Api, session: str, settings: Settings, store: Store) -> None:
-    hasty = create_app(msgspec.structs.replace(settings, link_seconds=1), store).test_client()
-    answer: Any = hasty.get(f"{CHECKPOINTS}/{save(api, session, INFERENCE)}/download?variant=CHECKPOINT_VARIANT_MERGED")
-    url = answer.json["data"][0]["url"]
-    assert hasty.get(url).status_code == 200
-    time.sleep(2.1)  # the signature's clock counts whole seconds
-    assert hasty.get(url).status_code == 403
 
 
 def test_a_deleted_checkpoint_is_a_404_and_so_are_its_links(api: Api, session: str) -> None:
