@@ -10,12 +10,15 @@ from typing import Annotated, Literal
 import msgspec
 
 from contract.limits import MOST_SAMPLES, Limits
+from contract.redis_url import RedisUrl, read_redis_url
 from contract.time_limits import TimeLimits
 
 DAY = 86_400.0
 # Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
 CLIENT_VARIABLES = ("CELERITY_CLIENT_URL", "CELERITY_CLIENT_KEY")
 MOST_SECONDS = 36_500 * DAY
+# With any of these Celery speaks to that server, whatever its configuration says, and no operation would ever end.
+CELERY_VARIABLES = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND")
 
 Count = Annotated[int, msgspec.Meta(ge=1)]
 CountOrNone = Annotated[int, msgspec.Meta(ge=0)]
@@ -117,6 +120,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         return TimeLimits(**{name: getattr(self, name) for name in TimeLimits.__struct_fields__})
 
     @property
+    def redis(self) -> RedisUrl:
+        """Where `redis_url` leads; ValueError when it is none that Celerity can use."""
+        return read_redis_url(self.redis_url)
+
+    @property
     def embedded_url_file(self) -> Path:
         """Where the local stack writes the URL of its own server, for commands that are run beside it."""
         return self.data_dir / "valkey" / "url"
@@ -126,10 +134,11 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     """Settings from the environment; an empty variable is an absent one.
 
     Raises:
-        ValueError: a CELERITY_ name that is not a setting, a value that its setting does not take, or traces without
-            the packages that they need.
+        ValueError: a CELERITY_ name that is not a setting, a value that its setting does not take, a variable with
+            which Celery would overrule them, or traces without the packages that they need.
     """
     _refuse_unknown(environment)
+    _refuse_overruling(environment)
     given: dict[str, object] = {
         name: environment[_variable(name)] for name in Settings.__struct_fields__ if environment.get(_variable(name))
     }
@@ -138,9 +147,17 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     settings = msgspec.convert({}, Settings)
     for name, value in given.items():
         settings = msgspec.structs.replace(settings, **{name: _convert(name, value)})
+    _check_redis_url(settings)
     if settings.traces and not _can_trace():
         raise ValueError("CELERITY_TRACES needs packages that are not here: pip install -r requirements-traces.txt")
     return settings
+
+
+def _check_redis_url(settings: Settings) -> None:
+    try:
+        read_redis_url(settings.redis_url)
+    except ValueError as error:
+        raise ValueError(f"CELERITY_REDIS_URL has a value that it does not take: {error}") from error
 
 
 def _can_trace() -> bool:
@@ -172,6 +189,12 @@ def _refuse_unknown(environment: Mapping[str, str]) -> None:
             near = difflib.get_close_matches(variable, known, n=1)
             hint = f"; did you mean {near[0]}?" if near else ""
             raise ValueError(f"{variable} is not a setting of Celerity{hint}")
+
+
+def _refuse_overruling(environment: Mapping[str, str]) -> None:
+    for variable in CELERY_VARIABLES:
+        if environment.get(variable):
+            raise ValueError(f"{variable} would overrule CELERITY_REDIS_URL in Celery: unset it")
 
 
 def _path(kind: type, value: object) -> object:

@@ -60,8 +60,8 @@ class Bench:
 
     def __init__(self, url: str, folder: Path) -> None:
         settings = Settings(data_dir=folder, redis_url=url, heartbeat_timeout=36_000.0)
-        self.redis = connect(url)
-        self.store = Store(self.redis, open_objects("", folder), Unsent(producer(url)), settings)
+        self.redis = connect(settings.redis)
+        self.store = Store(self.redis, open_objects("", folder), Unsent(producer(settings.redis)), settings)
         self.store.workers.beat(WORKER, announcement(CARD))
         self._times: defaultdict[str, list[float]] = defaultdict(list)
 

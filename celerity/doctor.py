@@ -4,34 +4,18 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import click
-import msgspec
 
+from celerity.finding import Finding
 from celerity.output import as_json, show
+from celerity.redis_findings import redis_findings
 from celerity.store_access import beside_settings
 from models.catalog import Catalog
 from models.folders import model_folders
 from settings import Settings
 from stack.plan import read_plan
-from store.errors import Unavailable
 from store.objects import open_objects
-from store.store import open_store
-
-
-class Finding(NamedTuple):
-    """`advice` is what to do, empty where all is well."""
-
-    what: str
-    found: str
-    advice: str = ""
-
-    @property
-    def line(self) -> str:
-        return f"{'ok ' if not self.advice else 'BAD'} {self.what}: {self.found}" + (
-            f"\n    {self.advice}" if self.advice else ""
-        )
 
 
 @click.command()
@@ -45,23 +29,6 @@ def doctor(as_json: bool) -> None:
     findings = [finding for check in CHECKS for finding in check(settings)]
     show([finding._asdict() for finding in findings], [finding.line for finding in findings], as_json)
     raise SystemExit(any(finding.advice for finding in findings))
-
-
-def _redis(settings: Settings) -> Iterator[Finding]:
-    store = open_store(msgspec.structs.replace(settings, objects_url=""))
-    try:
-        policy, is_durable = store.eviction_policy(), store.is_durable()
-    except Unavailable as error:
-        where = "`celerity up` brings one of its own" if not os.environ.get("CELERITY_REDIS_URL") else "start it"
-        yield Finding("Redis", f"not reached ({error})", f"{where}, or name another in CELERITY_REDIS_URL")
-        return
-    finally:
-        store.close()
-    yield Finding("Redis", "reached")
-    evicts = "set maxmemory-policy to noeviction: it may drop what was accepted"
-    yield Finding("Redis memory", policy, "" if policy == "noeviction" else evicts)
-    forgets = "set appendonly to yes: a restart would lose everything"
-    yield Finding("Redis durability", "append-only file" if is_durable else "none", "" if is_durable else forgets)
 
 
 def _objects(settings: Settings) -> Iterator[Finding]:
@@ -148,4 +115,4 @@ def _port(settings: Settings) -> Iterator[Finding]:
     yield Finding("port", f"{plan.bind} is free")
 
 
-CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (_redis, _objects, _torch, _models, _disk, _port)
+CHECKS: tuple[Callable[[Settings], Iterator[Finding]], ...] = (redis_findings, _objects, _torch, _models, _disk, _port)

@@ -21,6 +21,7 @@ def opened_store() -> Iterator[Store]:
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     try:
+        _check_access(store)
         yield store
     except NotFoundError as error:
         raise click.ClickException(str(error)) from error
@@ -30,6 +31,13 @@ def opened_store() -> Iterator[Store]:
         ) from error
     finally:
         store.close()
+
+
+def _check_access(store: Store) -> None:
+    try:
+        store.check_access()
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
 
 
 def beside_settings() -> Settings:

@@ -7,10 +7,15 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 
 from contract.operation import OperationKind
+from contract.redis_url import RedisUrl
+from store.broker import broker_settings
 from store.errors import Unavailable
 from tracing import within
 
 log = logging.getLogger(__name__)
+
+# The task of no operation.
+PROBE = "probe"
 
 
 class Released(NamedTuple):
@@ -47,6 +52,18 @@ class Dispatcher:
         with within(operation.trace):
             self._celery.send_task(name, task_id=operation.operation_id, queue=queue, retry=False)
 
+    def send_probe(self, worker_id: str, probe_id: str) -> None:
+        """What becomes of it, the worker finds out."""
+        try:
+            self._celery.send_task(PROBE, task_id=probe_id, queue=worker_id, retry=False)
+        except (OperationalError, *Unavailable) as error:
+            log.warning("the probe of worker %s was not sent: %s", worker_id, error)
+
+    def check(self) -> None:
+        """Raises OperationalError or one of Unavailable when the broker cannot be reached."""
+        with self._celery.connection_for_write() as connection:
+            connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
+
     def forget(self, worker_id: str) -> None:
         """Deletes the queue of a worker that is gone; one that stays is no harm, nobody reads it."""
         try:
@@ -59,10 +76,10 @@ class Dispatcher:
             channel.queue_delete(worker_id)
 
 
-def producer(redis_url: str) -> Celery:
+def producer(url: RedisUrl) -> Celery:
     """A Celery app that only sends: it has no tasks and no result backend."""
-    celery = Celery("celerity", broker=redis_url, set_as_current=False)
+    celery = Celery("celerity", set_as_current=False)
     # A request waits for this: what cannot be sent at once is left to the sweeper.
     once = {"max_retries": 1, "interval_start": 0, "interval_step": 0}
-    celery.conf.broker_transport_options = {"socket_connect_timeout": 2, "socket_timeout": 5, **once}
+    celery.conf.update(broker_settings(url, socket_timeout=5, **once))
     return celery

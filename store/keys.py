@@ -45,6 +45,8 @@ owner:{id}:sessions       zset   the sessions of one owner (an API key, or anony
 owner:{id}:sessions:{STATUS} zset the same, those of one status
 owner:{id}:waiting        set    its operations not yet ended, over all its sessions
 owner:{id}:bucket         hash   tokens for requests, and when they were counted
+broker:{name}             what Celery keeps: the queues (lists of messages), named by their workers, which queues there
+                                 are, and the channels of its remote control
 garbage                   set    paths of objects that nothing refers to any more; of folders, with a slash
 counters                  hash   what has been counted since the store was made; see counts.py
 ended                     channel ids of operations, as they end
@@ -69,6 +71,7 @@ UPLOADS = PREFIX + "uploads"
 SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
+BROKER = PREFIX + "broker:"
 ENDED_CHANNEL = PREFIX + "ended"
 
 

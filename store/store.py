@@ -2,6 +2,7 @@
 
 from settings import Settings
 from store import keys
+from store.access import check_access
 from store.api_keys import ApiKeys
 from store.checkpoints import Checkpoints
 from store.claims import Claims
@@ -60,6 +61,14 @@ class Store:
         """Raises one of Unavailable when Redis is away."""
         self._redis.ping()
 
+    def check_access(self) -> None:
+        """Raises ValueError when Redis will not let this process work, one of Unavailable when it is away."""
+        check_access(self._redis, self._context.settings.redis)
+
+    def check_broker(self) -> None:
+        """Raises kombu's OperationalError or one of Unavailable when messages cannot be sent."""
+        self._context.dispatcher.check()
+
     def check_objects(self) -> None:
         """Raises ValueError when the objects cannot be read."""
         self._objects.check()
@@ -80,4 +89,4 @@ class Store:
 def open_store(settings: Settings) -> Store:
     """The store of `settings.redis_url`; requests fail fast when Redis is away, and may be retried."""
     objects = open_objects(settings.objects_url, settings.data_dir)
-    return Store(connect(settings.redis_url), objects, Dispatcher(producer(settings.redis_url)), settings)
+    return Store(connect(settings.redis), objects, Dispatcher(producer(settings.redis)), settings)

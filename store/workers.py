@@ -78,6 +78,10 @@ class Workers:
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    def send_probe(self, worker_id: str, probe_id: str) -> None:
+        """Sends the worker a task that does nothing, as operations are sent."""
+        self._context.dispatcher.send_probe(worker_id, probe_id)
+
     def beat(self, worker_id: str, announcement: Announcement) -> float:
         """One heartbeat; the store's time."""
         sizes = (announcement.capacity, announcement.memory)

@@ -10,11 +10,21 @@ from celery.backends.redis import RedisBackend
 
 from contract.figures import NO_FIGURES, Figures
 from contract.operation import ErrorCode, OperationError, OperationFailedError
+from contract.redis_url import RedisUrl
 from store.claims import Claim
 from workers.patience import persist
 from workers.process import current
 
 log = logging.getLogger(__name__)
+
+
+def backend_settings(url: RedisUrl) -> dict[str, Any]:
+    """Celery's settings for this backend, on the store's own server."""
+    return {
+        "result_backend": f"{__name__}.{OperationBackend.__name__}+{url.backend_url}",
+        # Told nothing, Celery would refuse each task.
+        "redis_backend_use_ssl": url.tls,
+    }
 
 
 class Outcome:
@@ -37,6 +47,8 @@ class OperationBackend(RedisBackend):
     """A task's result is its operation's: one record, written once, only by who holds the claim."""
 
     def store_result(self, task_id: str, result: Any, state: str, *_: Any, request: Any = None, **__: Any) -> Any:
+        if task_id == current().probe.id:
+            return self._end_probe(result, state)
         claim: Claim | None = getattr(request, "claim", None)
         if claim is None:
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
@@ -45,6 +57,12 @@ class OperationBackend(RedisBackend):
             self._finish(claim, task_id, result, state)
         finally:
             current().stranded.leave(task_id)
+        return result
+
+    def _end_probe(self, result: Any, state: str) -> Any:
+        self.client.ping()
+        if state == states.SUCCESS:
+            current().probe.end()
         return result
 
     def _finish(self, claim: Claim, task_id: str, result: Any, state: str) -> None:

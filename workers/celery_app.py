@@ -12,15 +12,21 @@ from kombu import Queue
 
 from logs import configure_logging
 from settings import load_settings
+from store.broker import broker_settings
 from tracing import start_tracing
+from workers.backend import backend_settings
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
 
-settings = load_settings()
+try:
+    settings = load_settings()
+except ValueError as error:
+    # Celery would show where in its code it was.
+    raise SystemExit(f"celerity: {error}") from error
 
-app = Celery("celerity", broker=settings.redis_url, include=["workers.tasks"])
+app = Celery("celerity", include=["workers.tasks"])
 app.conf.update(
-    result_backend=f"workers.backend.OperationBackend+{settings.redis_url}",
+    **backend_settings(settings.redis),
     worker_pool="threads",
     worker_concurrency=settings.worker_threads,
     worker_prefetch_multiplier=1,
@@ -28,12 +34,12 @@ app.conf.update(
     broker_connection_max_retries=None,
     # A connection that is open but carries nothing any more is given up after one to two health checks, which wait
     # for their turn behind other commands: so those must not wait long.
-    broker_transport_options={
-        "socket_connect_timeout": 2,
-        "socket_timeout": settings.broker_check_interval / 2,
-        "socket_keepalive": True,
-        "health_check_interval": settings.broker_check_interval,
-    },
+    **broker_settings(
+        settings.redis,
+        socket_timeout=settings.broker_check_interval / 2,
+        socket_keepalive=True,
+        health_check_interval=settings.broker_check_interval,
+    ),
 )
 
 heartbeat: Heartbeat | None = None
@@ -61,7 +67,7 @@ def become_worker(instance: Any, conf: Any, **_: Any) -> None:
 
 def announce(**_: Any) -> None:
     global heartbeat
-    heartbeat = Heartbeat(current())
+    heartbeat = Heartbeat(current(), before=current().probe.wait)
     heartbeat.start()
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 
 from store.errors import Unavailable
 from workers.runtime import Runtime
@@ -16,8 +17,10 @@ LOOK_SECONDS = 3.0
 
 
 class Heartbeat:
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, before: Callable[[threading.Event], None] = lambda _: None) -> None:
+        """`before` is called once, ahead of the first beat; what it is given is set when this is to stop."""
         self._runtime = runtime
+        self._before = before
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._connected_since: float | None = None
@@ -32,6 +35,7 @@ class Heartbeat:
 
     def _run(self) -> None:
         try:
+            self._before(self._stopped)
             while not self._stopped.is_set():
                 self._beat_if_connected()
                 self._stopped.wait(self._runtime.settings.heartbeat_interval)

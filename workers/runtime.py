@@ -16,6 +16,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.loading import config_fields
 from workers.patience import persist
+from workers.probe import Probe
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
 from workers.stranded import Stranded
@@ -33,6 +34,7 @@ class Runtime:
         self.host = socket.gethostname()
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
+        self.probe = Probe(self.store, self.worker_id)
         self.catalog = Catalog(model_folders(settings.models_dir), config_fields)
         config = engine_config(settings)
         self.device = str(config.torch_device)
@@ -47,7 +49,9 @@ class Runtime:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Waits for Redis. Raises ValueError when it may throw operations away, or the objects cannot be read."""
+        """Waits for Redis. Raises ValueError when it does not let this process work, or may throw operations away, and
+        when the objects cannot be read."""
+        persist(self.store.check_access, "starting")
         policy = persist(self.store.eviction_policy, "starting")
         if policy != "noeviction":
             raise ValueError(

@@ -20,6 +20,7 @@ from contract.operation import OperationFailedError, OperationKind
 from contract.optim_step import OptimStepRequest
 from contract.sample import SampleRequest, ScoredPrompt
 from store.claims import Claim, SuspectError
+from store.dispatch import PROBE
 from tracing import mark, span
 from workers.backend import Outcome
 from workers.celery_app import app
@@ -147,3 +148,10 @@ def inference_checkpoint(runtime: Runtime, claim: Claim) -> Outcome:
 def stop_session(runtime: Runtime, claim: Claim) -> Outcome:
     runtime.residency.release(claim.session_id)
     return Outcome(None)
+
+
+def probe() -> None:
+    current().probe.run()
+
+
+app.task(probe, name=PROBE, Request=Hint)

@@ -66,6 +66,8 @@ def settings(redis_url: str, tmp_path: Path) -> Settings:
     return Settings(
         data_dir=tmp_path,
         redis_url=redis_url,
+        # The worker beats once, before a test that may start programs of its own.
+        heartbeat_timeout=60.0,
         default_wait=0.05,
         max_wait=2.0,
         max_body_bytes=100_000,

@@ -47,6 +47,7 @@ def port() -> int:
 def server(redis_url: str, store: Store, tmp_path: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ARG001 - the store holds the worker
     """gunicorn as it is shipped, with one process and a small body limit."""
     settings = {"CELERITY_REDIS_URL": redis_url, "CELERITY_MAX_BODY_BYTES": str(LIMIT), "DATA_DIR": str(tmp_path)}
+    settings["CELERITY_HEARTBEAT_TIMEOUT"] = "60"
     command = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "-w", "1", "app.wsgi:application"]
     server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings, "PORT": str(port)})
     try:

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from settings import load_settings
+from settings import Settings, load_settings
+from store.broker import broker_settings
 from tests.compose import client, judgement, services
 
 FILES = ("docker-compose.yml", "docker-compose.gpu.yml")
@@ -42,6 +43,12 @@ def test_valkey_keeps_what_it_accepted(main: dict[str, Any]) -> None:
 
 def test_the_api_and_the_workers_share_objects_and_models(main: dict[str, Any]) -> None:
     assert main["api"]["volumes"] == main["worker"]["volumes"]
+
+
+def test_flower_looks_where_the_broker_keeps_its_queues() -> None:
+    options = broker_settings(Settings().redis)["broker_transport_options"]
+    (command,) = services([WATCHING])["flower"]["command"]
+    assert f'broker_transport_options = {{"global_keyprefix": "{options["global_keyprefix"]}"}}' in command
 
 
 @pytest.mark.skipif(client() is None, reason="compose is not installed")

@@ -11,8 +11,11 @@ import pytest
 from redis import Redis
 
 from contract.model import ModelCard
+from contract.redis_url import RedisUrl
 from contract.session import LoraConfig, Session, SessionSpec
 from settings import Settings
+from store.access import rule
+from store.connection import RawRedis, connect
 from store.dispatch import Released
 from store.objects import open_objects
 from store.store import Store
@@ -57,12 +60,14 @@ class Outbox:
 class Bench:
     """A store, its outbox, and the moves of a worker, in the fewest words."""
 
-    def __init__(self, redis: Redis, settings: Settings) -> None:
+    def __init__(self, redis: Redis, settings: Settings, user: RawRedis | None = None) -> None:
+        """The store speaks to the server as `user`, where there is one."""
         self.redis = redis
         self.settings = settings
         self.outbox = Outbox()
         self.objects = open_objects("", settings.data_dir)
-        self.store = Store(redis, self.objects, self.outbox, settings)  # type: ignore[arg-type]
+        self.user = user or redis
+        self.store = Store(self.user, self.objects, self.outbox, settings)  # type: ignore[arg-type]
         self.beat(WORKER)
 
     def beat(self, worker_id: str) -> None:
@@ -89,7 +94,7 @@ class Bench:
 def with_settings(bench: Bench, **changes: float) -> Store:
     """The bench's store under other settings."""
     settings = msgspec.structs.replace(bench.settings, **changes)
-    return Store(bench.redis, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
+    return Store(bench.user, bench.objects, bench.outbox, settings)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -102,10 +107,24 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture(params=["fakeredis", "valkey"])
 def bench(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Bench]:
     if request.param == "fakeredis":
-        redis = fakeredis.FakeRedis()
+        bench = Bench(fakeredis.FakeRedis(), settings)
     else:
         redis = Redis.from_url(request.getfixturevalue("redis_url"))
         redis.flushdb()
-    bench = Bench(redis, settings)
+        # So that whatever the store does is known to be allowed by the least that the documentation asks for.
+        bench = Bench(redis, settings, connect(least_user(redis)))
     yield bench
     bench.store.close()
+
+
+def least_user(redis: Redis) -> RedisUrl:
+    """The server's address for a user who may do what Celerity needs, and nothing else."""
+    place = redis.connection_pool.connection_kwargs
+    url = RedisUrl(host=place["host"], port=place["port"], username="least", password="an/odd:p@ss%word")
+    allow(redis, url, rule(url))
+    return url
+
+
+def allow(redis: Redis, url: RedisUrl, rule: str) -> None:
+    """Makes the user of `url`, who may do what `rule` says."""
+    redis.execute_command("ACL", "SETUSER", url.username, "reset", "on", f">{url.password}", *rule.split())  # type: ignore[no-untyped-call]

@@ -8,6 +8,7 @@ import pytest
 from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.redis_url import RedisUrl
 from store.claims import SuspectError
 from store.dispatch import Dispatcher, Released, producer
 from store.store import Store
@@ -152,7 +153,9 @@ def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_on
 
 def test_what_was_accepted_while_no_message_could_be_sent_is_published_later(bench: Bench) -> None:
     session = bench.running_session()
-    cut_off = Store(bench.redis, bench.objects, Dispatcher(producer("redis://127.0.0.1:1")), bench.settings)
+    cut_off = Store(
+        bench.redis, bench.objects, Dispatcher(producer(RedisUrl(host="127.0.0.1", port=1))), bench.settings
+    )
     step = cut_off.operations.accept(session.id, STEP, OptimStepRequest()).id
     assert bench.outbox.take() == []
     bench.pass_time(step)
@@ -176,7 +179,7 @@ def test_what_died_with_half_its_workers_is_not_begun_beside_others(bench: Bench
 
 
 def test_when_one_message_cannot_be_sent_the_others_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    celery, tried = producer("redis://127.0.0.1:1"), list[str]()
+    celery, tried = producer(RedisUrl(host="127.0.0.1", port=1)), list[str]()
     send_task = celery.send_task
 
     def send(name: str, **options: Any) -> Any:

@@ -118,7 +118,7 @@ def test_inactive_sessions_expire_unless_their_expiry_was_extended(stack: Stack,
     for session_id in (left, kept):
         assert api.sessions.retrieve(session_id).status == "TRAINING_SESSION_STATUS_RUNNING"
     settings = load_settings(stack.processes["worker"].service.environment)
-    redis, store = connect(settings.redis_url), open_store(settings)
+    redis, store = connect(settings.redis), open_store(settings)
     for key in (*(keys.resources(home) for home in homes), *(keys.session(each) for each in (left, kept))):
         for time in ("created_at", "updated_at"):
             redis.hincrbyfloat(key, time, -301)

@@ -16,6 +16,7 @@ from contract.operation import Operation, OperationKind
 from contract.sample import SampleResult
 from contract.session import LoraConfig, Session, SessionSpec
 from settings import Settings
+from store import keys
 from store.store import Store
 from tests.engine.asking import sample_request
 from tests.tiny_model import make_tiny_model
@@ -62,7 +63,7 @@ class Shift:
 
     def deliver(self) -> None:
         """Runs what is in the worker's queue, and what that releases, as Celery would."""
-        while message := self._redis.rpop(self.worker.worker_id):
+        while message := self._redis.rpop(keys.BROKER + self.worker.worker_id):
             headers = json.loads(message)["headers"]
             app.tasks[headers["task"]].apply(task_id=headers["id"])
 

@@ -133,9 +133,9 @@ def test_it_sees_to_what_is_overdue_not_its_own_and_to_be_swept(
     with Redis.from_url(redis_url) as redis:
         redis.zincrby(keys.DUE, -3600, creation_of(redis, session_id))
         redis.sadd(keys.GARBAGE, "nothing/here")
-        assert redis.llen(runtime.worker_id) == 1
+        assert redis.llen(keys.BROKER + runtime.worker_id) == 1
         heartbeat._beat_if_connected()
-        assert redis.llen(runtime.worker_id) == 2, "the message was sent again"
+        assert redis.llen(keys.BROKER + runtime.worker_id) == 2, "the message was sent again"
         assert redis.scard(keys.GARBAGE) == 0
     assert asked == [{session_id}]
 

@@ -1,0 +1,181 @@
+"""What the server must let its user do: every command that the store, its scripts and Celery need, tried once."""
+
+import re
+import ssl
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from redis.exceptions import AuthenticationError, ConnectionError, ExecAbortError, NoPermissionError, ResponseError
+
+from contract.redis_url import RedisUrl
+from store import keys
+from store.connection import ANSWER_SECONDS, RawRedis
+from store.errors import Unavailable
+
+# A command a line; the key is one that nothing else uses.
+CALLS = """
+SET {key}:string 1 EX 60
+GET {key}:string
+EXISTS {key}:string
+EXPIRE {key}:string 60
+HSET {key}:hash field 1
+HSETNX {key}:hash field 1
+HGET {key}:hash field
+HMGET {key}:hash field
+HGETALL {key}:hash
+HEXISTS {key}:hash field
+HINCRBY {key}:hash field 1
+HINCRBYFLOAT {key}:hash field 1
+HDEL {key}:hash other
+SADD {key}:set member
+SCARD {key}:set
+SISMEMBER {key}:set member
+SMEMBERS {key}:set
+SRANDMEMBER {key}:set
+SREM {key}:set other
+ZADD {key}:zset 1 member
+ZCARD {key}:zset
+ZRANGE {key}:zset 0 -1
+ZRANGEBYSCORE {key}:zset 0 1
+ZREVRANGE {key}:zset 0 -1
+ZRANK {key}:zset member
+ZSCORE {key}:zset member
+ZREM {key}:zset other
+ZREMRANGEBYSCORE {key}:zset 2 3
+XADD {key}:stream * field 1
+XRANGE {key}:stream - +
+XREVRANGE {key}:stream + -
+LPUSH {key}:list 1
+LLEN {key}:list
+BRPOP {key}:list 1
+PUBLISH {key} 1
+EVALSHA 0000000000000000000000000000000000000000 1 {key}
+SCRIPT|LOAD return
+SCRIPT|EXISTS 0000000000000000000000000000000000000000
+SELECT {database}
+TIME
+INFO memory
+PING
+DEL {key}:string {key}:hash {key}:set {key}:zset {key}:stream {key}:list
+MULTI
+EXEC
+"""
+SUBSCRIPTIONS = ("subscribe", "psubscribe", "punsubscribe")
+KEYS = f"~{keys.PREFIX}*"
+PLACE = re.compile(r"access .*\b(key|channel)")
+
+
+class Refusal(NamedTuple):
+    """A command that was tried, and Redis' word on it."""
+
+    command: str
+    error: ResponseError
+
+
+def check_access(redis: RawRedis, url: RedisUrl) -> None:
+    """Raises ValueError for a server that will not do however long one waits, one of Unavailable when it is away."""
+    try:
+        refusals = [*_refused_calls(redis, url), *_refused_subscriptions(redis, url)]
+        is_cluster = not refusals and bool(redis.info("cluster").get("cluster_enabled"))
+    except AuthenticationError as error:
+        raise ValueError(f"Redis refuses the user or the password of CELERITY_REDIS_URL: {error}") from error
+    except NoPermissionError as error:
+        raise ValueError(f"{_user(url)} may not even connect: {error}; grant it {rule(url)}") from error
+    except ConnectionError as error:
+        if _is_final(error):
+            raise ValueError(f"CELERITY_REDIS_URL leads to a server that cannot be spoken to: {error}") from error
+        raise
+    unknown = [refusal.command for refusal in refusals if _is_unknown(refusal.error)]
+    if unknown:
+        raise ValueError(f"the server of CELERITY_REDIS_URL has no {', '.join(unknown)}: it must be Redis 7 or Valkey")
+    if is_cluster:
+        raise ValueError("CELERITY_REDIS_URL leads to a cluster, and a server by itself is needed")
+    if refusals:
+        raise ValueError(_sentence(refusals, url))
+
+
+def rule(url: RedisUrl) -> str:
+    """The least that a user of this server needs, in the words of Redis' ACL."""
+    commands = sorted({call.split()[0].lower() for call in CALLS.splitlines() if call} | {*SUBSCRIPTIONS})
+    return " ".join([KEYS, *_channels(url), "-@all", *(f"+{command}" for command in commands)])
+
+
+def _refused_calls(redis: RawRedis, url: RedisUrl) -> list[Refusal]:
+    key = f"{keys.PREFIX}probe:{uuid4()}"
+    calls = [call.format(key=key, database=url.database) for call in CALLS.splitlines() if call]
+    with redis.pipeline(transaction=False) as pipeline:
+        for call in calls:
+            pipeline.execute_command(*call.replace("|", " ").split())
+        answers = pipeline.execute(raise_on_error=False)
+    for answer in answers:
+        if isinstance(answer, Unavailable):  # it loads its data, or is a replica just now
+            raise answer
+    # One that was let begin a transaction and not end it is in it still.
+    redis.connection_pool.disconnect()
+    return _refusals((call.split()[0].lower() for call in calls), answers)
+
+
+def _refused_subscriptions(redis: RawRedis, url: RedisUrl) -> list[Refusal]:
+    answers = []
+    with redis.pubsub() as subscription:
+        for command in SUBSCRIPTIONS:
+            subscription.execute_command(command, _remote_control(url))
+            try:
+                answers.append(subscription.parse_response(timeout=ANSWER_SECONDS))
+            except ResponseError as error:
+                answers.append(error)
+    return _refusals(SUBSCRIPTIONS, answers)
+
+
+def _refusals(commands: Iterable[str], answers: list[Any]) -> list[Refusal]:
+    return [
+        Refusal(command, answer)
+        for command, answer in zip(commands, answers, strict=True)
+        # What is refused at a transaction's end comes as the end's failure.
+        if isinstance(answer, (NoPermissionError, ExecAbortError)) or _is_unknown(answer)
+    ]
+
+
+def _sentence(refusals: list[Refusal], url: RedisUrl) -> str:
+    places = [PLACE.search(str(refusal.error)) for refusal in refusals]
+    named = {place.group(1) for place in places if place}
+    commands = [refusal.command for refusal, place in zip(refusals, places, strict=True) if not place]
+    denied = [f"run {', '.join(commands)}"] if commands else []
+    grants = [f"+{command}" for command in commands]
+    if "key" in named:
+        denied.append(f"use every key of {keys.PREFIX}*")
+        grants.append(KEYS)
+    if "channel" in named:
+        denied.append(f"use every channel of {keys.PREFIX}*")
+        grants += _channels(url)
+    return f"{_user(url)} may not {', nor '.join(denied)}: grant it {' '.join(grants)}"
+
+
+def _channels(url: RedisUrl) -> list[str]:
+    """A channel that is subscribed to by a pattern, as that of Celery's remote control is, must be granted by name."""
+    return [f"&{keys.PREFIX}*", f"&{_remote_control(url)}"]
+
+
+def _remote_control(url: RedisUrl) -> str:
+    return f"{keys.BROKER}/{url.database}.celery.pidbox"
+
+
+def _user(url: RedisUrl) -> str:
+    return f"the Redis user {url.username or 'default'!r}"
+
+
+def _is_unknown(answer: Any) -> bool:
+    return isinstance(answer, ResponseError) and "unknown command" in str(answer)
+
+
+def _is_final(error: ConnectionError) -> bool:
+    """Whether the server was there, and the two do not get on: about certificates, or who may open a socket."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLError) and not isinstance(cause, ssl.SSLEOFError):
+            return True
+        if isinstance(cause, PermissionError):
+            return True
+        cause = cause.__cause__ or cause.__context__
+    return False
