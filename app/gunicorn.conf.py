@@ -1,8 +1,11 @@
 """gunicorn: threads, because a GET may be held open; each process loads the app after its fork."""
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from app.starting import check_exposure, check_store
 from logs import adopt, configure_logging
 from settings import load_settings
 
@@ -24,6 +27,22 @@ control_socket_disable = True
 
 def on_starting(_: Any) -> None:
     """The process that watches over the others logs as they do."""
-    settings = load_settings()
-    configure_logging(settings.log_level, form=settings.log_format)
-    adopt("gunicorn.error")
+    with _refusals_as_sentences():
+        settings = load_settings()
+        configure_logging(settings.log_level, form=settings.log_format)
+        adopt("gunicorn.error")
+        check_store(settings)
+
+
+def when_ready(server: Any) -> None:
+    """It listens, wherever the configuration or the system said, and nobody serves yet."""
+    with _refusals_as_sentences():
+        check_exposure(load_settings(), [listener.sock for listener in server.LISTENERS])
+
+
+@contextmanager
+def _refusals_as_sentences() -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise SystemExit(f"celerity: {error}") from error
