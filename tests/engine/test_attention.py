@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import Any
 
 import pytest
 import torch
@@ -45,6 +46,10 @@ def filled_cache(k: Tensor, v: Tensor, lengths: list[int]) -> KvCache:
     return cache
 
 
+def _for_heads(extra: dict[str, Any], heads: int) -> dict[str, Any]:
+    return {name: value[:heads] if isinstance(value, Tensor) else value for name, value in extra.items()}
+
+
 def plain(
     families: list[tuple[int, list[int]]], layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
 ) -> Tensor:
@@ -60,7 +65,11 @@ def plain(
             for query in own:
                 keys = tokens[: tokens.index(query) + 1][-(layer.window or len(tokens)) :]
                 k, v = (part[keys].repeat_interleave(group, 1) for part in (k_TKD, v_TKD))
-                weights_MH = (torch.einsum("hd,mhd->mh", q_THD[query], k) * layer.scale).softmax(0)
+                scores_MH = torch.einsum("hd,mhd->mh", q_THD[query], k) * layer.scale
+                if layer.softcap:
+                    scores_MH = torch.tanh(scores_MH / layer.softcap) * layer.softcap
+                peers_MH = scores_MH if layer.sinks_H is None else torch.cat([scores_MH, layer.sinks_H[None].double()])
+                weights_MH = scores_MH.exp() / peers_MH.exp().sum(0)
                 seen.append(torch.einsum("mh,mhd->hd", weights_MH, v))
     return torch.stack(seen)
 
@@ -69,15 +78,17 @@ def plain(
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("window", [None, 25])
 @pytest.mark.parametrize("heads", [(6, 2, 48), (4, 4, 8)])
+@pytest.mark.parametrize("extra", [{}, {"softcap": 3.0}, {"sinks_H": torch.arange(6) * 0.7}])
 @pytest.mark.parametrize("families", FAMILIES)
 def test_values_and_slopes_are_those_of_the_definition_in_float64(
     families: list[tuple[int, list[int]]],
+    extra: dict[str, Any],
     heads: tuple[int, int, int],
     window: int | None,
     dtype: torch.dtype,
 ) -> None:
     rows = sum(prefix + sum(suffixes) for prefix, suffixes in families)
-    layer, narrow = AttentionLayer(0, 0.3, window), heads[2] - 5
+    layer, narrow = AttentionLayer(0, 0.3, window, **_for_heads(extra, heads[0])), heads[2] - 5
     q, k, v = random_heads(rows, *heads, dtype)
     parts = [part.requires_grad_() for part in (q.detach(), k.detach(), v[..., :narrow].detach())]
     wide = [part.detach().double().requires_grad_() for part in parts]
@@ -88,6 +99,25 @@ def test_values_and_slopes_are_those_of_the_definition_in_float64(
     tolerance = 2e-2 if dtype is torch.bfloat16 else 1e-5
     for found, right in zip((seen, *slopes), (expected, *expected_slopes), strict=True):
         assert (found.double() - right).abs().max() <= tolerance * right.abs().max().clamp(min=1)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("extra", [{"softcap": 3.0, "window": 40}, {"sinks_H": torch.arange(6) * 0.7}])
+def test_a_token_with_capped_scores_or_sinks_is_decoded_as_in_a_pass(extra: dict[str, Any], dtype: torch.dtype) -> None:
+    q, k, v = random_heads(150, 6, 2, 24, dtype)
+    layer, lengths = AttentionLayer(0, 0.4, **extra), [1, 60, 64, 65, 150]
+    ends = torch.tensor(lengths) - 1
+    cache = KvCache()
+    cache.reserve(len(lengths), 150)
+    before = [Span(row, 0, length - 1) for row, length in enumerate(lengths) if length > 1]
+    packed = (torch.cat([part[: span.length] for span in before]) for part in (q, k, v))
+    SpanAttention(cache, before, CPU)(layer, *packed)
+    newest = (part[ends] for part in (q, k, v))
+    decoded = DecodeAttention(cache, range(len(lengths)), ends)(layer, *newest)
+    whole = SegmentAttention.whole([150])(layer, q, k, v)
+    tolerance = 1e-6 if dtype is torch.float32 else 2**-7
+    torch.testing.assert_close(decoded, whole[ends], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -17,10 +17,9 @@ from contract.operation import OperationFailedError
 from contract.session import LoraConfig
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import make_tiny_model
+from tests.tiny_model import PROJECTIONS, make_tiny_model
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.engine import Engine
-from workers.engine.lora import TARGETS
 from workers.engine.merged_export import MergedExport
 
 SAMPLE = random_sample(3, 12)
@@ -86,7 +85,7 @@ def test_the_adapter_s_config_says_what_was_asked_for(engine: Engine, tiny: Path
     files = {file.name: file for file in trained(engine, tiny, lora).peft_files(lora, "org/tiny")}
     config = json.loads(b"".join(files["adapter_config.json"].chunks))
     assert (config["r"], config["lora_alpha"], config["lora_dropout"]) == (4, 24, 0.25)
-    assert config["target_modules"] == sorted(TARGETS)
+    assert config["target_modules"] == sorted(PROJECTIONS)
     assert (config["base_model_name_or_path"], config["task_type"]) == ("org/tiny", "CAUSAL_LM")
 
 

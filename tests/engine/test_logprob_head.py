@@ -5,6 +5,7 @@ import torch
 from tests.engine.tolerances import DTYPES, FUNCTION, assert_within, gamma, long_gamma, rounded
 from workers.engine import logprob_head
 from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.head import Head
 from workers.engine.logprob_head import read, target_logprobs
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
@@ -13,7 +14,7 @@ LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_log_softmax_is_taken_in_fp32_whatever_the_models_dtype(dtype: torch.dtype) -> None:
-    head = FrozenLinear(torch.eye(4, dtype=dtype))
+    head = Head(FrozenLinear(torch.eye(4, dtype=dtype)))
     logprobs, entropies = target_logprobs(LOGITS.to(dtype), head, torch.tensor([0]))
     assert logprobs.dtype is torch.float32
     assert logprobs.item() == pytest.approx(-0.440190, abs=1e-6)
@@ -23,7 +24,8 @@ def test_log_softmax_is_taken_in_fp32_whatever_the_models_dtype(dtype: torch.dty
 
 def test_probabilities_of_the_whole_vocabulary_sum_to_one() -> None:
     hidden_ND = torch.randn(1, 16).bfloat16().expand(500, -1)
-    logprobs, _ = target_logprobs(hidden_ND, FrozenLinear(torch.randn(500, 16).bfloat16()), torch.arange(500))
+    head = Head(FrozenLinear(torch.randn(500, 16).bfloat16()))
+    logprobs, _ = target_logprobs(hidden_ND, head, torch.arange(500))
     assert logprobs.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
 
 
@@ -90,17 +92,22 @@ def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> Non
 
 
 @pytest.mark.usefixtures("kernels")
-def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("scale", "softcap"), [(1.0, None), (0.25, None), (1.5, 2.0)])
+def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(
+    scale: float, softcap: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     torch.manual_seed(0)
     hidden_ND, head_VD, targets = torch.randn(7, 8), torch.randn(11, 8), torch.arange(7)
     upstream = torch.randn(7)
     plain = hidden_ND.double().requires_grad_()
-    expected = torch.log_softmax(plain @ head_VD.double().T, 1)[torch.arange(7), targets]
+    logits = plain @ head_VD.double().T * scale
+    capped = logits if softcap is None else torch.tanh(logits / softcap) * softcap
+    expected = torch.log_softmax(capped, 1)[torch.arange(7), targets]
     (slope,) = torch.autograd.grad(expected, plain, upstream.double())
     monkeypatch.setattr(logprob_head, "CHUNK_ELEMENTS", 3 * 11)
     monkeypatch.setattr(logprob_head, "PACKED_CHUNK_ELEMENTS", 3 * 11)
     ours = hidden_ND.clone().requires_grad_()
-    logprobs, _ = target_logprobs(ours, FrozenLinear(head_VD), targets)
+    logprobs, _ = target_logprobs(ours, Head(FrozenLinear(head_VD), scale, softcap), targets)
     (gradient,) = torch.autograd.grad(logprobs, ours, upstream)
     torch.testing.assert_close(logprobs.detach(), expected.detach().float())
     torch.testing.assert_close(gradient, slope.float())
@@ -108,6 +115,6 @@ def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(monke
 
 def test_no_tokens_is_no_logprobs() -> None:
     logprobs, entropies = target_logprobs(
-        torch.zeros(0, 4), FrozenLinear(torch.eye(4)), torch.zeros(0, dtype=torch.int64)
+        torch.zeros(0, 4), Head(FrozenLinear(torch.eye(4))), torch.zeros(0, dtype=torch.int64)
     )
     assert logprobs.shape == entropies.shape == (0,)

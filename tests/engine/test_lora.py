@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from contract.session import LoraConfig
 from tests.engine.asking import random_tokens
+from tests.tiny_model import PROJECTIONS
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Group, Pair, Shape
 from workers.engine.attention import SegmentAttention
@@ -19,7 +20,7 @@ from workers.engine.dropout import Dropout
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
 from workers.engine.kernels.kernel import choose
-from workers.engine.lora import TARGETS, AdaptedLinear
+from workers.engine.lora import AdaptedLinear
 from workers.engine.routes import Route, grouped, routes_of
 
 CPU = torch.device("cpu")
@@ -51,7 +52,7 @@ def hidden(base: BaseModel, tokens: torch.Tensor, lengths: list[int], routes: li
 
 def peft_of(directory: Path, adapter: Adapter, alpha: int) -> torch.nn.Module:
     model = AutoModelForCausalLM.from_pretrained(directory)
-    model = get_peft_model(model, PeftConfig(r=adapter.rank, lora_alpha=alpha, target_modules=list(TARGETS)))
+    model = get_peft_model(model, PeftConfig(r=adapter.rank, lora_alpha=alpha, target_modules=list(PROJECTIONS)))
     layers = [module for module in model.modules() if hasattr(module, "lora_A") and hasattr(module, "lora_B")]
     for layer, pair in zip(layers, pairs_of(adapter), strict=True):
         layer.lora_A["default"].weight.data.copy_(pair.A)

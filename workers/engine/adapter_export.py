@@ -18,17 +18,19 @@ PEFT_PREFIX = "base_model.model."
 
 @dataclass(frozen=True)
 class AdapterExport:
-    """fp32 copies on the CPU, A [rank, inputs] and B [outputs, rank] by the adapted layer's name, and the step."""
+    """fp32 copies on the CPU, A [rank, inputs] and B [outputs, rank] by the adapted layer's name, and the step.
+    `targets` are PEFT's target_modules (see AdaptedLayers)."""
 
     pairs: dict[str, Pair]
     scale: float
     step: int
+    targets: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, adapter: Adapter) -> "AdapterExport":
+    def of(cls, adapter: Adapter, targets: tuple[str, ...]) -> "AdapterExport":
         weights = adapter.weights.detach().to("cpu", copy=True)
         names = [shape.name for shape in adapter.layout.shapes]
-        return cls(dict(zip(names, adapter.layout.pairs(weights), strict=True)), adapter.scale, adapter.step)
+        return cls(dict(zip(names, adapter.layout.pairs(weights), strict=True)), adapter.scale, adapter.step, targets)
 
     def delta(self, layer: str) -> Tensor:
         """What the adapter adds to the layer's weight, fp32 [outputs, inputs]: scale * B A."""
@@ -48,7 +50,7 @@ class AdapterExport:
             "r": lora.rank,
             "lora_alpha": lora.alpha,
             "lora_dropout": lora.dropout,
-            "target_modules": sorted({name.rpartition(".")[2] for name in self.pairs}),
+            "target_modules": list(self.targets),
             "bias": "none",
             "inference_mode": True,
         }

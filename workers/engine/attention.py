@@ -34,7 +34,7 @@ class SegmentAttention:
         return cls([(0, [length]) for length in lengths])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        if have_kernels(q_THD.device, q_THD.dtype):
+        if layer.is_plain and have_kernels(q_THD.device, q_THD.dtype):
             return over_pass(self._sequences, layer, q_THD, k_TKD, v_TKD)
         return self._part_by_part(layer, q_THD, k_TKD, v_TKD)
 

@@ -1,26 +1,22 @@
 """A frozen causal language model from a Hugging Face directory, shared by the adapters on it."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from workers.engine.attention import SegmentAttention
-from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
-from workers.engine.failures import invalid_input
+from workers.engine.adapted_layers import adapted_layers, text_decoder
+from workers.engine.check_passes import cached_passes, whole_pass
+from workers.engine.conformance import Reference
+from workers.engine.failures import invalid_input, refusing
 from workers.engine.forward_pass import ForwardPass
-from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.kv_cache import KvCache
+from workers.engine.head import Head
 from workers.engine.llama import Llama
 from workers.engine.loading import load_end_tokens, load_model
 from workers.engine.tokenizer import load_tokenizer
 from workers.engine.transformers_stack import TransformersStack
 from workers.engine.windows import refuse_unknown_layers
-
-NO_PLAIN_HEAD = "its logits are not a plain linear head"
-NOT_CAUSAL = "its layers do more than plain causal attention between its tokens"
 
 
 class BaseModel:
@@ -33,16 +29,19 @@ class BaseModel:
     def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
         self.device, self.dtype = device, dtype
         model = load_model(directory, device, dtype)
-        refuse_unknown_layers(model.config)
-        self.head = FrozenLinear(_plain_head(model))
+        config, decoder = model.config.get_text_config(), text_decoder(model)
+        refuse_unknown_layers(config)
+        self.head = Head.of(model)
         self.vocab_size = self.head.outputs
         self.tokenizer, self.tokenizer_fault = load_tokenizer(directory)
         self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
-        tokens_BT = torch.arange(24, device=device).mul_(7).remainder_(self.vocab_size).view(2, 12)
-        theirs_BTD = self._check_head(model, tokens_BT)
-        self._stack = Llama(model, self.head) if Llama.can_take(model.config) else TransformersStack(model)
+        self.adapted = adapted_layers(model, decoder, config)
+        with refusing("transformers itself cannot run it", directory):
+            reference = Reference(model, decoder, config)
+        is_lean = Llama.can_take(model)
+        self._stack = Llama(model, self.head) if is_lean else TransformersStack(model, decoder, self.adapted)
         self.groups = self._stack.groups
-        self.kv_bytes_per_token = self._check_layers(tokens_BT, theirs_BTD)
+        self.kv_bytes_per_token = self._check_passes(reference, directory)
 
     @property
     def is_packed(self) -> bool:
@@ -67,42 +66,13 @@ class BaseModel:
         return self.head.product(hidden_ND)
 
     @torch.no_grad()
-    def _check_head(self, model: Any, tokens_BT: Tensor) -> Tensor:
-        """Compares our head with the model's; the model's own hidden states [B, T, D]."""
-        hidden_BTD: Tensor = model.base_model(input_ids=tokens_BT, use_cache=False).last_hidden_state
-        theirs_BTV = model(input_ids=tokens_BT, use_cache=False).logits
-        _refuse_unless_close(self.logits(hidden_BTD.flatten(0, 1)), theirs_BTV.flatten(0, 1), NO_PLAIN_HEAD)
-        return hidden_BTD
-
-    @torch.no_grad()
-    def _check_layers(self, tokens_BT: Tensor, theirs_BTD: Tensor) -> int:
-        """Compares our passes, whole and from a cache, with the model's own; bytes per cached token."""
-        rows, length = tokens_BT.shape
-        positions_BT = torch.arange(length, device=self.device).expand(rows, -1)
-        whole = ForwardPass(tokens_BT.flatten(), positions_BT.flatten(), SegmentAttention.whole([length] * rows))
-        _refuse_unless_close(self.hidden(whole), theirs_BTD.flatten(0, 1), NOT_CAUSAL)
-        cache, hiddens = KvCache(), []
-        cache.reserve(rows, length)
-        for start, stop in ((0, 5), (5, length - 1), (length - 1, length)):
-            tokens_T, positions_T = tokens_BT[:, start:stop].flatten(), positions_BT[:, start:stop].flatten()
-            spans = SpanAttention(cache, [Span(row, start, stop) for row in range(rows)], self.device)
-            attention = DecodeAttention(cache, list(range(rows)), positions_T) if stop == length else spans
-            hidden_TD = self.hidden(ForwardPass(tokens_T, positions_T, attention))
-            hiddens.append(hidden_TD.view(rows, stop - start, -1))
-        _refuse_unless_close(torch.cat(hiddens, 1), theirs_BTD, "it does not decode from a plain key-value cache")
-        return cache.bytes_per_token
-
-
-def _plain_head(model: Any) -> Tensor:
-    head = model.get_output_embeddings()
-    if not isinstance(head, nn.Linear) or getattr(head, "bias", None) is not None:
-        raise ValueError(NO_PLAIN_HEAD)
-    return head.weight
-
-
-def _refuse_unless_close(ours: Tensor, theirs: Tensor, reason: str) -> None:
-    """By the root mean square of the difference: in bf16 single entries end up far off, on both sides."""
-    tolerance = 1e-3 if ours.dtype is torch.float32 else 1e-1
-    off, scale = (torch.linalg.vector_norm(part.float()) for part in (ours - theirs, theirs))
-    if not off <= tolerance * scale:
-        raise ValueError(reason)
+    def _check_passes(self, reference: Reference, directory: Path) -> int:
+        """Raises ValueError where our passes are not those of transformers; the bytes of a cached token."""
+        sequences = [sequence.tokens_T for sequence in reference.sequences]
+        with refusing("its layers cannot be run on packed sequences", directory):
+            whole = whole_pass(self.hidden, sequences)
+            cached, bytes_per_token = cached_passes(self.hidden, sequences)
+        reference.refuse_other_logits(self.logits)
+        reference.refuse_unlike(whole, "In a pass over whole sequences")
+        reference.refuse_unlike(cached, "From a cache of keys and values")
+        return bytes_per_token

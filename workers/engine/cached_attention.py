@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
 from workers.engine.causal_attention import AttentionLayer, causal
+from workers.engine.explicit_attention import capped, softmax
 from workers.engine.kernels.attention import from_cache, sequences_in_cache
 from workers.engine.kernels.kernel import have_kernels
 from workers.engine.kv_cache import LENGTH_STEP, KvCache
@@ -42,7 +43,7 @@ class SpanAttention:
         self.positions_T = torch.cat([torch.arange(span.start, span.stop, device=device) for span in spans])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        if have_kernels(q_THD.device, q_THD.dtype):
+        if layer.is_plain and have_kernels(q_THD.device, q_THD.dtype):
             return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
         return self._span_by_span(layer, q_THD, k_TKD, v_TKD)
 
@@ -76,7 +77,7 @@ class DecodeAttention:
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        if have_kernels(q_THD.device, q_THD.dtype):
+        if layer.is_plain and have_kernels(q_THD.device, q_THD.dtype):
             return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
         return self._row_by_row(layer, q_THD, k_TKD, v_TKD)
 
@@ -94,9 +95,22 @@ class DecodeAttention:
         group, bias = q_BKGD.shape[2], self._bias(layer, q_THD.dtype)
         if q_BKGD.device.type == "cpu":
             q_BKGD = pad(q_BKGD, (0, 0, 0, -group % QUERY_STEP))
-        out_BKGD = scaled_dot_product_attention(q_BKGD, keys, values, attn_mask=bias, scale=layer.scale)
+        if layer.is_plain:
+            out_BKGD = scaled_dot_product_attention(q_BKGD, keys, values, attn_mask=bias, scale=layer.scale)
+        else:
+            out_BKGD = self._explicit(layer, q_BKGD, keys, values, bias)
         out_BHD = out_BKGD[:, :, :group].reshape(rows, heads, -1)
         return out_BHD if self._is_in_order else out_BHD[self._rows_T]
+
+    @staticmethod
+    def _explicit(layer: AttentionLayer, q_BKGD: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> Tensor:
+        scores_BKGL = capped((q_BKGD.float() @ keys.float().mT).mul_(layer.scale), layer.softcap).add_(bias)
+        sinks_BKG1 = None
+        if layer.sinks_H is not None:
+            sinks_KG = layer.sinks_H.view(keys.shape[1], -1)
+            filled_KG = pad(sinks_KG, (0, q_BKGD.shape[2] - sinks_KG.shape[1]))
+            sinks_BKG1 = filled_KG[None, :, :, None].expand(len(q_BKGD), -1, -1, -1)
+        return (softmax(scores_BKGL, sinks_BKG1) @ values.float()).to(q_BKGD.dtype)
 
     @cached_property
     def _is_in_order(self) -> bool:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
+from workers.engine.explicit_attention import capped, slope_of_cap, softmax
 from workers.engine.kv_cache import LENGTH_STEP
 
 # Attention weights held at once in backward, in elements: 64 MiB.
@@ -15,11 +16,22 @@ BLOCK_ELEMENTS = 1 << 24
 
 @dataclass(frozen=True)
 class AttentionLayer:
-    """Number `index` of a model: scores are q k^T * scale; a token sees the last `window` ones, itself among them."""
+    """Number `index` of a model: scores are q k^T * scale; a token sees the last `window` ones, itself among them.
+
+    `softcap` c makes a score c tanh(score / c) (Gemma 2, arXiv:2408.00118). `sinks_H` are scores of a key per head that
+    has no value: it takes weight from the others (gpt-oss, arXiv:2508.10925).
+    """
 
     index: int
     scale: float
     window: int | None = None
+    softcap: float | None = None
+    sinks_H: Tensor | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether kernels that know softmax(q k^T * scale) v alone compute it."""
+        return self.softcap is None and self.sinks_H is None
 
     def is_cut(self, length: int) -> bool:
         """Whether the window hides anything of a sequence of that length."""
@@ -33,13 +45,17 @@ class AttentionLayer:
 
 def causal(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
     """[L, H, D] for the last L of M tokens."""
-    if q_LHD.requires_grad and q_LHD.device.type == "cpu":
+    if q_LHD.requires_grad and (q_LHD.device.type == "cpu" or not layer.is_plain):
         out_LHD: Tensor = _CausalAttention.apply(layer, q_LHD, k_MKD, v_MKD)
         return out_LHD
     return _forward(layer, q_LHD, k_MKD, v_MKD)
 
 
 def _forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
+    return (_plain_forward if layer.is_plain else _explicit_forward)(layer, q_LHD, k_MKD, v_MKD)
+
+
+def _plain_forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
     length, keys = len(q_LHD), len(k_MKD)
     is_plain = length == keys and not layer.is_cut(keys)
     if q_LHD.device.type == "cpu":
@@ -53,6 +69,21 @@ def _forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor)
         q, k, v, attn_mask=mask_LM, is_causal=is_plain, scale=layer.scale, enable_gqa=True
     )
     return out[0].transpose(0, 1)[:length]
+
+
+def _explicit_forward(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
+    """A block of queries at a time, filled up for the same reason."""
+    length, start = len(q_LHD), len(k_MKD) - len(q_LHD)
+    q_LHD, k_MKD, v_MKD = (_filled(part) for part in (q_LHD, k_MKD, v_MKD))
+    kv_heads = k_MKD.shape[1]
+    k_KMD, v_KMD = _by_keys(k_MKD, kv_heads), _by_keys(v_MKD, kv_heads)
+    out_LHD = q_LHD.new_empty(*q_LHD.shape[:2], v_MKD.shape[2])
+    for first in range(0, len(q_LHD), LENGTH_STEP):
+        part = slice(first, first + LENGTH_STEP)
+        seen_LM = layer.visible(start + part.start, start + part.stop, len(k_MKD), q_LHD.device)
+        weights_KNM, _ = _weights(layer, _by_keys(q_LHD[part], kv_heads), k_KMD, seen_LM)
+        _heads(out_LHD[part], kv_heads).copy_((weights_KNM @ v_KMD).unflatten(1, (-1, LENGTH_STEP)))
+    return out_LHD[:length]
 
 
 def _filled(x_LHD: Tensor) -> Tensor:
@@ -82,9 +113,11 @@ class _CausalAttention(torch.autograd.Function):
             part = slice(start, min(start + size, length))
             q_KND, slope_KND = _by_keys(q_LHD[part], kv_heads), _by_keys(grads[0][part], kv_heads)
             seen_LM = layer.visible(keys - length + part.start, keys - length + part.stop, keys, q_LHD.device)
-            weights_KNM = _weights(layer, q_KND, k_KMD, seen_LM)
+            weights_KNM, raw_KNM = _weights(layer, q_KND, k_KMD, seen_LM)
             grad_v_KMD.baddbmm_(weights_KNM.mT, slope_KND)
             scores_KNM = torch.ops.aten._softmax_backward_data(slope_KND @ v_KMD.mT, weights_KNM, -1, torch.float32)
+            if layer.softcap is not None:
+                scores_KNM *= slope_of_cap(raw_KNM, layer.softcap)
             grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND, alpha=layer.scale)
             by_heads_KGLD = (scores_KNM @ k_KMD).mul_(layer.scale).unflatten(1, (-1, len(seen_LM)))
             _heads(grad_q_LHD[part], kv_heads).copy_(by_heads_KGLD)
@@ -92,10 +125,18 @@ class _CausalAttention(torch.autograd.Function):
         return None, grad_q_LHD, grad_k_MKD, grad_v_MKD
 
 
-def _weights(layer: AttentionLayer, q_KND: Tensor, k_KMD: Tensor, seen_LM: Tensor) -> Tensor:
-    bias_LM = torch.zeros(seen_LM.shape, device=seen_LM.device).masked_fill_(~seen_LM, float("-inf"))
-    bias_NM = bias_LM.repeat(q_KND.shape[1] // len(seen_LM), 1)
-    return torch.baddbmm(bias_NM, q_KND, k_KMD.mT, alpha=layer.scale).softmax(-1)
+def _weights(layer: AttentionLayer, q_KND: Tensor, k_KMD: Tensor, seen_LM: Tensor) -> tuple[Tensor, Tensor]:
+    """[K, N, M], and the scores they come from, of all keys, those that are not seen among them."""
+    groups = q_KND.shape[1] // len(seen_LM)
+    if layer.is_plain:
+        bias_LM = torch.zeros(seen_LM.shape, device=seen_LM.device).masked_fill_(~seen_LM, float("-inf"))
+        scores_KNM = torch.baddbmm(bias_LM.repeat(groups, 1), q_KND, k_KMD.mT, alpha=layer.scale)
+        return scores_KNM.softmax(-1), scores_KNM
+    scores_KNM = capped((q_KND @ k_KMD.mT).mul_(layer.scale), layer.softcap)
+    sinks = None if layer.sinks_H is None else layer.sinks_H.view(len(k_KMD), groups, 1)
+    sinks_KN1 = None if sinks is None else sinks.repeat_interleave(len(seen_LM), 1)
+    seen_NM = seen_LM.repeat(groups, 1)
+    return softmax(scores_KNM.masked_fill(~seen_NM, float("-inf")), sinks_KN1), scores_KNM
 
 
 def _heads(x_LHD: Tensor, kv_heads: int) -> Tensor:

@@ -124,7 +124,8 @@ class EngineCore:
             future.set_result(WeightsSyncResult(resident.adapter.step))
 
     def export_adapter(self, future: "Future[AdapterExport]", session_id: str) -> None:
-        answer(future, AdapterExport.of(self._resident(session_id).adapter))
+        resident = self._resident(session_id)
+        answer(future, AdapterExport.of(resident.adapter, resident.model.base.adapted.targets))
 
     def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
         if commit(future):

@@ -5,13 +5,13 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.head import Head
 
 
 class Embedding:
     """Of a Hugging Face model. Where its head is the same matrix, and packed, it is read from there."""
 
-    def __init__(self, model: Any, head: FrozenLinear) -> None:
+    def __init__(self, model: Any, head: Head) -> None:
         weight_VD = model.base_model.embed_tokens.weight
         is_tied = weight_VD.data_ptr() == model.get_output_embeddings().weight.data_ptr()
         self._head = head.packed if is_tied else None

@@ -11,6 +11,7 @@ from workers.engine.causal_attention import AttentionLayer
 from workers.engine.embedding import Embedding
 from workers.engine.forward_pass import ForwardPass
 from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.head import Head
 from workers.engine.kernels.cached_layers import CachedLayers, LayerParts
 from workers.engine.lora import AdaptedLinear
 from workers.engine.rms_norm import RmsNorm
@@ -18,7 +19,8 @@ from workers.engine.rotary import Rotation
 from workers.engine.swiglu import swiglu
 from workers.engine.windows import window_of
 
-FAMILIES = {"llama", "mistral", "qwen2", "qwen3"}
+# Others are made of the same class, and are as good.
+CLASSES = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
 
 QKV, OUT, GATE_UP, DOWN = ("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",)
 
@@ -30,7 +32,7 @@ class Llama:
     Mistral's window are the only differences between the families.
     """
 
-    def __init__(self, model: Any, head: FrozenLinear) -> None:
+    def __init__(self, model: Any, head: Head) -> None:
         """`head` is the model's, which is also its embedding where the two are tied."""
         decoder, config = model.base_model, model.config
         self._embedding = Embedding(model, head)
@@ -47,8 +49,10 @@ class Llama:
         self._cached_layers = CachedLayers(parts) if CachedLayers.can_take(parts) else None
 
     @staticmethod
-    def can_take(config: Any) -> bool:
-        return config.model_type in FAMILIES and config.hidden_act == "silu"
+    def can_take(model: Any) -> bool:
+        rope = getattr(model.config, "rope_parameters", None) or {}
+        is_whole = rope.get("partial_rotary_factor", 1.0) == 1.0
+        return type(model).__name__ in CLASSES and model.config.hidden_act == "silu" and is_whole
 
     def __call__(self, forward_pass: ForwardPass) -> Tensor:
         """Hidden states [T, D] after the last norm."""

@@ -51,7 +51,7 @@ def load_model(directory: Path, device: torch.device, dtype: torch.dtype) -> Any
     _check_size(directory, config, device, dtype)
     with refusing("its weights cannot be loaded", directory):
         model, found = AutoModelForCausalLM.from_pretrained(
-            directory, config=config, dtype=dtype, attn_implementation="sdpa", use_safetensors=True,
+            directory, config=config, dtype=dtype, attn_implementation="eager", use_safetensors=True,
             output_loading_info=True, ignore_mismatched_sizes=True, **LOCAL,
         )  # fmt: skip
     _refuse_unlike(found)
@@ -64,7 +64,8 @@ def load_end_tokens(directory: Path, config: Any, tokenizer: Any | None) -> froz
     Raises:
         ValueError: the generation config cannot be read, or something else than a token is named.
     """
-    named = [config.eos_token_id, getattr(tokenizer, "eos_token_id", None)]
+    parts = (config, config.get_text_config(), tokenizer)
+    named = [getattr(part, "eos_token_id", None) for part in parts]
     if (directory / "generation_config.json").exists():
         with refusing("generation_config.json cannot be used", directory):
             named.append(GenerationConfig.from_pretrained(directory, local_files_only=True).eos_token_id)
@@ -86,7 +87,7 @@ def _refuse_batch_dependent_rope(config: Any) -> None:
 def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch.dtype) -> None:
     """Before anything is allocated: transformers makes what a file lacks, however large a configuration has it."""
     with refusing("config.json describes no model that transformers can make", directory), torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="sdpa")
+        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
     weights = sum(weight.numel() for weight in model.parameters())
     stored = sum(file.stat().st_size for file in directory.rglob("*.safetensors"))
     if weights > stored:

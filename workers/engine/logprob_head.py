@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softmax
 
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.head import Head
 from workers.engine.kernels.kernel import Kernel, have_kernels
 
 # Logits held at once, in elements: 64 MiB in fp32. Our own product is as fast with fewer, which glibc need not ask the
@@ -16,7 +16,7 @@ CHUNK_ELEMENTS, PACKED_CHUNK_ELEMENTS = 1 << 24, 6 << 20
 _TARGET_LOGPROBS = Kernel("target_logprobs", "ppppnnn")
 
 
-def target_logprobs(hidden_ND: Tensor, head: FrozenLinear, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+def target_logprobs(hidden_ND: Tensor, head: Head, targets_N: Tensor) -> tuple[Tensor, Tensor]:
     """fp32 logprobs of `targets_N` and entropies (nats), both [N], of softmax(hidden W^T).
 
     Log-softmax is taken in fp32 of the raw logits over the whole vocabulary. Only the logprobs are
@@ -31,7 +31,7 @@ class _TargetLogprobs(torch.autograd.Function):
     hand, so that they need not be computed again in backward. It takes as much memory as `hidden_ND`."""
 
     @staticmethod
-    def forward(ctx: Any, hidden_ND: Tensor, head: FrozenLinear, targets_N: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, hidden_ND: Tensor, head: Head, targets_N: Tensor) -> tuple[Tensor, Tensor]:
         logprobs_N = hidden_ND.new_empty(len(targets_N), dtype=torch.float32)
         entropies_N = torch.empty_like(logprobs_N)
         slopes_ND = torch.empty_like(hidden_ND) if ctx.needs_input_grad[0] else None
@@ -39,7 +39,10 @@ class _TargetLogprobs(torch.autograd.Function):
         transposed = head.transposed() if slopes_ND is not None else None
         for part in head_chunks(len(targets_N), head):
             logits_CV = head.product(hidden_ND[part])
+            of_logits_CV = None if transposed is None else head.slopes(logits_CV)
             logprobs_N[part], entropies_N[part] = read(logits_CV, targets_N[part], slopes_ND is not None)
+            if of_logits_CV is not None:
+                logits_CV *= of_logits_CV
             if slopes_ND is not None and transposed is not None:
                 slopes_ND[part] = transposed.product(logits_CV)
         ctx.slopes_ND = slopes_ND
@@ -83,7 +86,7 @@ def _read_plainly(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> 
     return logprobs_C1[:, 0], totals_C1[:, 0] - means_C11[:, 0, 0]
 
 
-def head_chunks(count: int, head: FrozenLinear) -> list[slice]:
+def head_chunks(count: int, head: Head) -> list[slice]:
     """`count` rows in parts whose logits may be held at once."""
     return chunks(count, head.outputs, PACKED_CHUNK_ELEMENTS if head.packed else CHUNK_ELEMENTS)
 

@@ -13,8 +13,6 @@ from workers.engine.lora_operands import Operand
 from workers.engine.outer import outer
 from workers.engine.routes import Route
 
-TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
 
 class AdaptedLinear:
     """y = W x + scale * B A dropout(x) for each row's own A and B, and one W for all.

@@ -22,6 +22,8 @@ INDEX = WEIGHTS + ".index.json"
 COPIED = ("*.json", "tokenizer*", "*.model", "*.txt", "*.jinja")
 # Written anew, or of files that are not copied.
 NOT_COPIED = (CONFIG, "adapter_config.json", "*.index.json")
+# Parts of a tensor's name that say nothing about which one it is.
+WRAPPERS = ("model", "language_model")
 FLOATS = (torch.float32, torch.float16, torch.bfloat16, torch.float64)
 
 
@@ -76,19 +78,25 @@ class MergedExport:
     def _adapted_tensors(self) -> dict[str, str]:
         """From the name of a tensor in the files to that of the adapted layer whose weight it is."""
         shapes = {entry.name: entry.shape for entries in self._entries.values() for entry in entries}
+        names = {_bare(name): name for name in shapes}
         found = {}
         for layer, pair in self._adapter.pairs.items():
-            # Files saved from the bare decoder lack the name that the whole model has for it.
-            names = [name for name in (f"{layer}.weight", f"{layer.partition('.')[2]}.weight") if name in shapes]
-            if not names or shapes[names[0]] != (pair.B.shape[0], pair.A.shape[1]):
+            name = names.get(_bare(f"{layer}.weight"))
+            if name is None or shapes[name] != (pair.B.shape[0], pair.A.shape[1]):
                 raise invalid_input(f"The base model's files hold no tensor for {layer}, so they cannot be merged.")
-            found[names[0]] = layer
+            found[name] = layer
         return found
 
     def _index(self) -> dict[str, Any]:
         places = {entry.name: shard for shard, entries in self._entries.items() for entry in entries}
         size = sum(entry.size for entries in self._entries.values() for entry in entries)
         return {"metadata": {"total_size": size}, "weight_map": places}
+
+
+def _bare(name: str) -> str:
+    """Without what files leave out or name in another order: those saved from the bare decoder, or from an older
+    multimodal model."""
+    return ".".join(part for part in name.split(".") if part not in WRAPPERS)
 
 
 def _shards(directory: Path) -> list[str]:

@@ -1,0 +1,104 @@
+"""A model is served as transformers computes it at every position, or refused with what differs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.model_table import make_family
+from workers.engine import transformers_stack
+from workers.engine.attention import SegmentAttention
+from workers.engine.base_model import BaseModel
+from workers.engine.cached_attention import DecodeAttention, SpanAttention
+from workers.engine.causal_attention import AttentionLayer
+from workers.engine.head import Head
+
+CPU = torch.device("cpu")
+DTYPES = [torch.float32, torch.bfloat16]
+SERVED: dict[str, dict[str, Any]] = {
+    "gemma2": {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 3},
+    "gemma3_text": {"query_pre_attn_scalar": 3},
+    "phi3": {"sliding_window": 100},
+    "glm4": {},
+    "granite": {
+        "attention_multiplier": 0.2, "embedding_multiplier": 3.0, "residual_multiplier": 0.4, "logits_scaling": 7.0,
+    },
+    "olmo2": {},
+    "qwen3_moe": {},
+    "mixtral": {},
+    "gpt_oss": {},
+    "cohere": {"logit_scale": 0.3},
+    "llama": {
+        "rope_parameters": {
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+            "original_max_position_embeddings": 32, "rope_theta": 1e4,
+        },
+    },
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", SERVED)
+def test_a_family_with_caps_scales_and_windows_is_served(family: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    BaseModel(make_family(family, tmp_path, **SERVED[family]), CPU, dtype)
+
+
+def _with(change: dict[str, Any]) -> Callable[..., AttentionLayer]:
+    return lambda *parts: replace(AttentionLayer(*parts), **change)
+
+
+@pytest.mark.parametrize(
+    ("family", "config", "fault"),
+    [
+        ("phi3", {"sliding_window": 200}, {"window": None}),
+        ("phi3", {"sliding_window": 200}, {"window": 199}),
+        ("gemma2", {"attn_logit_softcapping": 50.0}, {"softcap": None}),
+        ("granite", {"attention_multiplier": 0.3}, {"scale": 0.301}),
+        ("gpt_oss", {}, {"sinks_H": None}),
+    ],
+)
+def test_a_fault_in_attention_is_found_wherever_it_begins(
+    family: str, config: dict[str, Any], fault: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = make_family(family, tmp_path, **config)
+    monkeypatch.setattr(transformers_stack, "AttentionLayer", _with(fault))
+    with pytest.raises(ValueError, match=r"its hidden states are not those of transformers: off by \d"):
+        BaseModel(directory, CPU, torch.float32)
+
+
+@pytest.mark.parametrize("part", [SpanAttention, DecodeAttention])
+def test_a_fault_of_the_cache_alone_is_found(part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = part.__call__
+    monkeypatch.setattr(part, "__call__", lambda self, *parts: right(self, *parts) * 1.001)
+    with pytest.raises(ValueError, match="From a cache of keys and values"):
+        BaseModel(make_family("phi3", tmp_path), CPU, torch.float32)
+
+
+def test_a_fault_of_a_pass_over_whole_sequences_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = SegmentAttention.whole
+    monkeypatch.setattr(SegmentAttention, "whole", lambda lengths: right([sum(lengths)]))
+    with pytest.raises(ValueError, match="In a pass over whole sequences"):
+        BaseModel(make_family("olmo2", tmp_path), CPU, torch.float32)
+
+
+@pytest.mark.parametrize(
+    ("family", "config"),
+    [("granite", {"logits_scaling": 7.0}), ("gemma2", {"final_logit_softcapping": 30.0}), ("cohere", {})],
+)
+def test_a_head_without_its_scale_or_cap_is_found(
+    family: str, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Head, "product", lambda self, hidden: self._linear.product(hidden))
+    with pytest.raises(ValueError, match="its logits are not those of transformers"):
+        BaseModel(make_family(family, tmp_path, **config), CPU, torch.float32)
+
+
+def test_of_a_multimodal_model_every_text_layer_is_adapted_and_nothing_else(tmp_path: Path) -> None:
+    base = BaseModel(make_family("gemma3", tmp_path), CPU, torch.float32)
+    names = [shape.name for group in base.groups for shape in group.shapes]
+    assert len(names) == 14
+    assert all(name.startswith("model.language_model.layers.") for name in names)
