@@ -48,7 +48,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     dtype: Literal["float32", "bfloat16"] = "float32"
     kernels: Literal["auto", "native", "torch"] = "auto"
     # These two are read in workers/engine/kernels/, where benchmarks and tests load the kernels too.
-    cpu_level: Literal["auto", "v3", "v4", "v4-bf16", "neon"] = "auto"
+    cpu_level: Literal["auto", "v3", "v4", "v4-bf16", "v4-amx", "neon"] = "auto"
     kernels_dir: Path | None = None
     torch_threads: CountOrNone = 0
     horizon: Count = 1024

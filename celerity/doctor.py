@@ -59,8 +59,12 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 
 
 def _kernels(settings: Settings) -> Iterator[Finding]:
+    import torch
+
+    from workers.engine.kernel_trial import described, measured
     from workers.engine.kernels.kernel import NOT_BUILT, built
     from workers.engine.kernels.levels import chosen
+    from workers.runtime import engine_config
 
     if settings.kernels == "torch":
         yield Finding("kernels", "torch's operations, as CELERITY_KERNELS says")
@@ -75,7 +79,8 @@ def _kernels(settings: Settings) -> Iterator[Finding]:
     elif file is None:
         yield Finding("kernels", f"level {level.name}: {NOT_BUILT}", "python -m workers.engine.kernels.build")
     else:
-        yield Finding("kernels", f"level {level.name}, {file}")
+        trials = measured(engine_config(settings).torch_dtype, torch.get_num_threads())
+        yield Finding("kernels", described(trials))
 
 
 def _models(settings: Settings) -> Iterator[Finding]:

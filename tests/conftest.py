@@ -11,6 +11,8 @@ from tests.skips import pytest_runtest_makereport  # noqa: F401  (a hook of pyte
 
 # As workers have it (see workers/process.py), before any test loads torch.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Said, and not measured anew by every engine. The suite runs without kernels under CELERITY_KERNELS=torch.
+os.environ.setdefault("CELERITY_KERNELS", "native")
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """The product, through the engine's public door: sessions with LoRA adapters that have been trained a step."""
 
+import os
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,10 @@ class Celerity:
     def __init__(self, model: Path, dtype: str, device: str, threads: int) -> None:
         self._model = model
         self._sessions: set[str] = set()
-        self.engine = Engine(EngineConfig(device=device, dtype=dtype, torch_threads=threads, horizon=HORIZON))
+        kernels = os.environ.get("CELERITY_KERNELS", "auto")
+        self.engine = Engine(
+            EngineConfig(device=device, dtype=dtype, torch_threads=threads, horizon=HORIZON, kernels=kernels)
+        )
         self.engine.start()
         self.session(0)
 

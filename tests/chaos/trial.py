@@ -97,7 +97,10 @@ def _judge(stack: Stack, runs: list[Run], saboteur: Saboteur, model: Path) -> Re
     stack.wait_ready()
     worker = stack.processes["worker-1"].service
     settings = msgspec.structs.replace(load_settings(worker.environment), inline_bytes=1 << 20)
-    store, engine = open_store(settings), Engine(EngineConfig(device="cpu", torch_threads=1, micro_batch_tokens=64))
+    store, engine = (
+        open_store(settings),
+        Engine(EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64)),
+    )
     engine.start()
     report = Report(struck=saboteur.struck)
     for run in runs:

@@ -1,3 +1,4 @@
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.kernels.kernel import choose
 
+KERNELS = os.environ["CELERITY_KERNELS"]
 StartEngine = Callable[..., Engine]
 
 
@@ -24,7 +26,7 @@ def start_engine() -> Iterator[StartEngine]:
     engines = []
 
     def start(**settings: Any) -> Engine:
-        engine = Engine(EngineConfig(device="cpu", torch_threads=1, **settings))
+        engine = Engine(EngineConfig(**{"device": "cpu", "torch_threads": 1, "kernels": KERNELS, **settings}))
         engine.start()
         engines.append(engine)
         return engine

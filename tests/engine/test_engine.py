@@ -210,7 +210,7 @@ def test_a_sample_that_runs_when_the_engine_closes_is_finished(engine: Engine) -
 
 
 def test_a_cancelled_future_never_begins(tiny: Path) -> None:
-    engine = Engine(EngineConfig(device="cpu", torch_threads=1))
+    engine = Engine(EngineConfig(device="cpu", kernels="native", torch_threads=1))
     created = engine.create_adapter("s", tiny, LoraConfig(), 0)
     cancelled = engine.sample("s", sample_request([[1]]))
     assert cancelled.cancel()

@@ -10,6 +10,7 @@ from workers.engine.kernels.levels import chosen, usable
 ZEN3 = "fpu sse4_2 movbe f16c fma avx avx2 bmi1 bmi2 abm"
 SKYLAKE_X = f"{ZEN3} avx512f avx512dq avx512cd avx512bw avx512vl"
 ZEN4 = f"{SKYLAKE_X} avx512_bf16 avx512vbmi"
+SAPPHIRE_RAPIDS = f"{ZEN4} amx_bf16 amx_tile amx_int8"
 IVY_BRIDGE = "fpu sse4_2 f16c avx"
 
 
@@ -20,6 +21,7 @@ def put_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str
     monkeypatch.setattr(levels, "CPU_INFO", file)
     monkeypatch.setattr("platform.machine", lambda: machine)
     monkeypatch.delenv("CELERITY_CPU_LEVEL", raising=False)
+    monkeypatch.setattr(levels, "_grants_matrices", lambda: True)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +30,7 @@ def put_processor(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, features: str
         (ZEN3, "x86_64", ["v3"]),
         (SKYLAKE_X, "x86_64", ["v3", "v4"]),
         (ZEN4, "x86_64", ["v3", "v4", "v4-bf16"]),
+        (SAPPHIRE_RAPIDS, "x86_64", ["v3", "v4", "v4-bf16", "v4-amx"]),
         (ZEN4.replace("avx512vl ", ""), "x86_64", ["v3"]),
         (IVY_BRIDGE, "x86_64", []),
         ("fp asimd evtstrm aes", "aarch64", ["neon"]),
@@ -41,6 +44,12 @@ def test_a_processor_has_the_levels_whose_instructions_it_has(
     assert [level.name for level in usable()] == names
     best = chosen()
     assert (best.name if best else None) == (names[-1] if names else None)
+
+
+def test_matrices_that_the_system_does_not_grant_are_not_used(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    put_processor(monkeypatch, tmp_path, SAPPHIRE_RAPIDS)
+    monkeypatch.setattr(levels, "_grants_matrices", lambda: False)
+    assert usable()[-1].name == "v4-bf16"
 
 
 def test_a_lower_level_may_be_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -59,7 +68,7 @@ def test_a_level_that_the_processor_lacks_is_refused(monkeypatch: pytest.MonkeyP
 
 def test_an_unknown_level_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CELERITY_CPU_LEVEL", "v5")
-    with pytest.raises(ValueError, match=r"v5.*use auto or one of v3, v4, v4-bf16, neon"):
+    with pytest.raises(ValueError, match=r"v5.*use auto or one of v3, v4, v4-bf16, v4-amx, neon"):
         chosen()
 
 

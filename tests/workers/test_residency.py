@@ -34,7 +34,7 @@ class Bench:
         catalog = Catalog([folder / "models"])
         (self.card,) = catalog.cards()
         self.store = open_store(Settings(data_dir=folder, redis_url=redis_url))
-        self.engine = Engine(EngineConfig(device="cpu", torch_threads=1))
+        self.engine = Engine(EngineConfig(device="cpu", kernels="native", torch_threads=1))
         self.engine.start()
         self.residency = Residency(self.store, self.engine, catalog, most, RESERVED, self.free_bytes, 60.0)
 

@@ -32,7 +32,7 @@ NewWriter = Callable[..., SnapshotWriter]
 def new_writer(redis_url: str, tmp_path: Path) -> Iterator[NewWriter]:
     """Makes writers with settings of their own, of a worker that holds the adapter "s"."""
     settings = Settings(data_dir=tmp_path, redis_url=redis_url)
-    store, engine = open_store(settings), Engine(EngineConfig(device="cpu", torch_threads=1))
+    store, engine = open_store(settings), Engine(EngineConfig(device="cpu", kernels="native", torch_threads=1))
     engine.start()
     engine.create_adapter("s", make_tiny_model(tmp_path / "tiny"), LoraConfig(rank=2), seed=0).result()
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import psutil
 
-MEMBERSHIPS, CGROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+from workers.engine.cgroups import CGROUPS, MEMBERSHIPS, own_groups
 
 
 class _Version(NamedTuple):
@@ -17,8 +17,10 @@ class _Version(NamedTuple):
     cache: str
 
 
-V1 = _Version("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-V2 = _Version("memory.max", "memory.current", "inactive_file")
+VERSIONS = {
+    1: _Version("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: _Version("memory.max", "memory.current", "inactive_file"),
+}
 
 
 def available_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) -> int:
@@ -28,7 +30,8 @@ def available_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) ->
 
 def _left(memberships: Path, cgroups: Path) -> Iterator[int]:
     """What each limit that there is leaves."""
-    for folder, version in _folders(memberships, cgroups):
+    for folder, number in own_groups("memory", memberships, cgroups):
+        version = VERSIONS[number]
         try:
             limit, use = (folder / version.limit).read_text().strip(), int((folder / version.use).read_text())
             lines = (folder / "memory.stat").read_text().splitlines()
@@ -38,15 +41,3 @@ def _left(memberships: Path, cgroups: Path) -> Iterator[int]:
         if limit != "max":
             cache = sum(int(line.split()[1]) for line in lines if line.startswith(f"{version.cache} "))
             yield int(limit) - use + cache
-
-
-def _folders(memberships: Path, cgroups: Path) -> Iterator[tuple[Path, _Version]]:
-    """Those of the groups of this process, from its own to the root; see cgroups(7)."""
-    lines = memberships.read_text().splitlines() if memberships.exists() else []
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        root, version = (cgroups / "memory", V1) if controllers else (cgroups, V2)
-        own = root / path.lstrip("/")
-        yield from ((folder, version) for folder in (own, *own.parents) if folder.is_relative_to(root))

@@ -11,8 +11,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     `horizon` is the H of the fixed-horizon aggregation for requests that carry none. `micro_batch_tokens` bounds the
     tokens of one forward pass; `max_batch_sequences` the sequences that decode together. `merge_training`: sessions
-    share passes that train. `torch_threads` 0 keeps torch's own choice. `kernels`: whether CPUs run our own ones (see
-    kernels/kernel.py).
+    share passes that train. `torch_threads` 0 is torch's own choice, within the CPU quota of a container. `kernels`:
+    whether CPUs run our own ones (see kernels/kernel.py); "auto" measures (kernel_trial.py).
     """
 
     device: str = "auto"

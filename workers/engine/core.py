@@ -25,6 +25,7 @@ from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, in_a_line, is_of_the_machine, model_refused, session_not_active
 from workers.engine.fill import Fill
 from workers.engine.free_memory import free_bytes, give_back, map_large_blocks
+from workers.engine.kernel_trial import kernels_for
 from workers.engine.kernels.kernel import choose
 from workers.engine.optimizer import optim_step
 from workers.engine.prompt_scoring import PromptScoring
@@ -78,7 +79,7 @@ class EngineCore:
         self._device, self._dtype = config.torch_device, config.torch_dtype
         map_large_blocks()
         if self._device.type == "cpu":
-            choose(config.kernels)
+            choose(kernels_for(self._dtype) if config.kernels == "auto" else config.kernels)
         self._models: dict[Path, ServedModel] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()

@@ -8,8 +8,6 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import torch
-
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.sample import SampleRequest, SampleResult, ScoredPrompt
@@ -21,6 +19,7 @@ from workers.engine.commit import fail
 from workers.engine.config import EngineConfig
 from workers.engine.core import EngineCore
 from workers.engine.failures import EngineClosedError, as_failure
+from workers.engine.threads import use_threads
 
 CLOSED = "the engine was closed before this began"
 
@@ -45,8 +44,9 @@ class Engine:
     """
 
     def __init__(self, config: EngineConfig) -> None:
-        self._core = EngineCore(config)
         self._threads = config.torch_threads
+        use_threads(self._threads)
+        self._core = EngineCore(config)
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._closed = False
@@ -132,8 +132,7 @@ class Engine:
             self._submit(self._core.drop_cancelled)
 
     def _run(self) -> None:
-        if self._threads:
-            torch.set_num_threads(self._threads)
+        use_threads(self._threads)
         while self._take_jobs():
             if self._core.is_busy:
                 self._core.advance()

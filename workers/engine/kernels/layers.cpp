@@ -43,7 +43,7 @@ template <typename T> struct Decoder {
     std::unique_ptr<T[]> normed = room<T>(pass.length * s.width), qkv = room<T>(pass.length * s.qkv()),
                          normed_qk = room<T>(pass.length * s.turned()), turned = room<T>(pass.length * s.turned()),
                          seen = room<T>(pass.length * s.heads * s.size), gate_up = room<T>(pass.length * 2 * s.inner),
-                         active = room<T>(pass.length * s.inner), h;
+                         active = room<T>(pass.length * s.inner), h{};
     long h_room = 0;
 
     void product(long group, const Linear<T> &linear, const T *x, long inputs, const T *plus, T *y, long outputs) {

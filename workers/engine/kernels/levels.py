@@ -1,5 +1,6 @@
 """The instruction levels that the kernels are built for, and which of them this processor has."""
 
+import ctypes
 import os
 import platform
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 
 CPU_INFO = Path("/proc/cpuinfo")
 AUTO = "auto"
+SYS_ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XTILEDATA = 158, 0x1023, 18
 
 
 @dataclass(frozen=True)
@@ -21,11 +23,14 @@ class Level:
 
 _V3 = frozenset({"avx2", "fma", "bmi1", "bmi2", "f16c", "movbe", "abm"})
 _V4 = _V3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+_MATRICES = frozenset({"amx_tile", "amx_bf16"})
+_AMX = _V4 | _MATRICES | {"avx512_bf16"}
 # The best of a machine last. The x86-64 levels are those of its psABI.
 LEVELS = (
     Level("v3", "x86_64", ("-march=x86-64-v3",), _V3),
     Level("v4", "x86_64", ("-march=x86-64-v4",), _V4),
     Level("v4-bf16", "x86_64", ("-march=x86-64-v4", "-mavx512bf16"), _V4 | {"avx512_bf16"}),
+    Level("v4-amx", "x86_64", ("-march=x86-64-v4", "-mavx512bf16", "-mamx-tile", "-mamx-bf16"), _AMX),
     Level("neon", "aarch64", ("-march=armv8-a",), frozenset({"asimd"})),
 )
 NAMES = tuple(level.name for level in LEVELS)
@@ -70,5 +75,13 @@ def _features() -> frozenset[str]:
     for line in CPU_INFO.read_text().splitlines():
         key, _, value = line.partition(":")
         if key.strip() in ("flags", "Features"):
-            return frozenset(value.split())
+            features = frozenset(value.split())
+            if features >= _MATRICES and not _grants_matrices():
+                return features - _MATRICES
+            return features
     return frozenset()
+
+
+def _grants_matrices() -> bool:
+    """Asks Linux for the registers of AMX, which a process has only on request."""
+    return bool(ctypes.CDLL(None).syscall(SYS_ARCH_PRCTL, ARCH_REQ_XCOMP_PERM, XTILEDATA) == 0)

@@ -2,58 +2,21 @@
 //
 // W, A and B lie in panels: 32 outputs side by side, input after input (bf16: pair of inputs after pair), so that a
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
-#include "route.h"
+#include <omp.h>
+
+#include "tile.h"
 
 // Named, since templates of several files share one library.
 namespace products {
 
-constexpr long MOST_ROWS = MOST_SUMS / 2;  // Of a panel.
-constexpr long BLOCK_ROWS = 120;  // A multiple of MOST_ROWS.
+// Rows that are worked on together, panel after panel: a multiple of what any level's tiles have.
+constexpr long BLOCK_ROWS = 96;
 // Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
 constexpr long PART_INPUTS = 4096;
 
-// The sums of R rows and one panel, or its left half.
-template <typename T, long R, bool both = true> struct Tile {
-    Floats left[R], right[R];
-
-    ALWAYS void begin(const float *bias) {
-        Floats first = bias ? load(bias) : Floats{}, second = bias ? load(bias + SIMD_WIDTH) : Floats{};
-#pragma GCC unroll 16
-        for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
-    }
-    ALWAYS void go_on(const float *sums, long stride) {
-        for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + SIMD_WIDTH);
-    }
-    ALWAYS void wait(float *sums, long stride) const {
-        for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + SIMD_WIDTH, right[r]);
-    }
-    ALWAYS void add(const T *x, long x_stride, const T *panel, long inputs) {
-        constexpr long step = PER_WORD<T>, width = both ? PANEL : SIMD_WIDTH;
-        for (long i = 0; i < inputs; i += step, panel += step * width) {
-            Words first = read<Words>(panel), second = both ? read<Words>(panel + step * SIMD_WIDTH) : Words{};
-#pragma GCC unroll 16
-            for (long r = 0; r < R; r++) {
-                add_word<T>(left[r], x + r * x_stride + i, first);
-                if (both) add_word<T>(right[r], x + r * x_stride + i, second);
-            }
-        }
-    }
-    ALWAYS void end(const T *plus, T *y, long stride, long columns) {
-        for (long r = 0; r < R; r++, y += stride, plus += plus ? stride : 0) {
-            if (columns >= PANEL) {
-                store(y, plus ? left[r] + load(plus) : left[r]);
-                store(y + SIMD_WIDTH, plus ? right[r] + load(plus + SIMD_WIDTH) : right[r]);
-                continue;
-            }
-            long first = std::min(columns, SIMD_WIDTH), second = columns - first;
-            store(y, plus ? left[r] + load(plus, first) : left[r], first);
-            store(y + SIMD_WIDTH, plus ? right[r] + load(plus + SIMD_WIDTH, second) : right[r], second);
-        }
-    }
-};
-
 template <typename T> struct Layer {
-    const T *x, *adapter_x, *w;
+    Rows<T> x, adapter_x;
+    const T *w;
     const float *bias;
     const T *plus;
     T *y, *h;
@@ -71,7 +34,7 @@ template <typename T> struct Layer {
     template <long R, bool both> void low_rank(const Route<T> &route, long panel, long row) const {
         Tile<T, R, both> tile;
         tile.begin(nullptr);
-        tile.add(adapter_x + row * inputs, inputs, route.a + panel * PANEL * inputs, inputs);
+        tile.add(adapter_x.from(row, 0), route.a + panel * PANEL * inputs, inputs);
         tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : SIMD_WIDTH);
     }
     // The part of the frozen weights, begun or gone on with; whether it is the last.
@@ -82,7 +45,7 @@ template <typename T> struct Layer {
             tile.go_on(waiting, stride);
         else
             tile.begin(bias ? bias + panel * PANEL : nullptr);
-        tile.add(x + row * inputs + from, inputs, w + panel * PANEL * inputs + from * PANEL, to - from);
+        tile.add(x.from(row, from), w + panel * PANEL * inputs + from * PANEL, to - from);
         if (to < inputs) tile.wait(waiting, stride);
         return to == inputs;
     }
@@ -95,7 +58,7 @@ template <typename T> struct Layer {
     template <long R> ALWAYS void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
         if (route.width) {
             const T *b = route.b + panel * PANEL * route.b_inputs;
-            tile.add(h + row * h_stride + route.firsts[panel], h_stride, b, route.b_inputs);
+            tile.add({h + row * h_stride + route.firsts[panel], h_stride}, b, route.b_inputs);
         }
         long place = row * outputs + panel * PANEL;
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
@@ -119,11 +82,11 @@ template <typename T> struct Layer {
 };
 
 // f(from, rows) for tiles of nearly the same height, a constant.
-template <typename F> void tiles(long start, long stop, F f) {
-    long count = std::max(0L, stop - start + MOST_ROWS - 1) / MOST_ROWS;
+template <long MOST, typename F> void tiles(long start, long stop, F f) {
+    long count = std::max(0L, stop - start + MOST - 1) / MOST;
     for (long i = 0; i < count; i++) {
         long from = start + (stop - start) * i / count, to = start + (stop - start) * (i + 1) / count;
-        with_constant<MOST_ROWS>(to - from, [&](auto rows) { f(from, rows); });
+        with_constant<MOST>(to - from, [&](auto rows) { f(from, rows); });
     }
 }
 
@@ -139,12 +102,12 @@ template <typename T> struct Product {
         }
     }
     void halfway(const Layer<T> &layer, const Route<T> &route, long panel, long start, long stop) const {
-        tiles(std::max(route.start, start), std::min(route.stop, stop), [&](long from, auto rows) {
+        tiles<MOST_ROWS<T>>(std::max(route.start, start), std::min(route.stop, stop), [&](long from, auto rows) {
             layer.template low_rank_tile<rows>(route, panel, from);
         });
     }
     void sums(const Layer<T> &layer, long panel, long start, long stop) const {
-        tiles(start, stop, [&](long from, auto rows) {
+        tiles<MOST_ROWS<T>>(start, stop, [&](long from, auto rows) {
             const Route<T> *alone = nullptr;
             on_routes(from, from + rows, [&](const Route<T> &route, long first, long last) {
                 if (last - first == rows) alone = &route;
@@ -164,23 +127,51 @@ template <typename T> struct Product {
     }
 };
 
-// f(panel, index, start, stop) for all panels, indices and blocks of rows, by all threads.
+// f(panel, index, start, stop) for all panels, indices and blocks of rows, by all threads. Work is dealt out as
+// threads ask for it, so that one whose core does something else holds up nothing but what it has in hand; panels that
+// lie side by side are read by one thread.
 template <typename F> void each(long panels, long indices, long length, F f) {
     long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS;
-#pragma omp for collapse(3) schedule(static)
+    long chunk = std::max(1L, panels * indices * blocks / (16 * omp_get_num_threads()));
+#pragma omp for collapse(3) schedule(dynamic, chunk)
     for (long panel = 0; panel < panels; panel++)
         for (long index = 0; index < indices; index++)
             for (long block = 0; block < blocks; block++)
                 f(panel, index, block * BLOCK_ROWS, std::min(length, (block + 1) * BLOCK_ROWS));
 }
 
-template <typename T> void run(const Layer<T> &layer, const Product<T> &product, long length) {
+// Rows so few that they are read as they are.
+constexpr long FEW_ROWS = 64;
+
+// The rows of x with their steps side by side, in `memory`.
+template <typename T> Rows<T> stepped(Rows<T> x, long length, long inputs, std::unique_ptr<T[]> &memory) {
+    if (!READS_STEPS<T> || length <= FEW_ROWS) return x;
+    long steps = (inputs + STEP_INPUTS - 1) / STEP_INPUTS;
+    memory = room<T>(steps * length * STEP_INPUTS);
+    Rows<T> to{memory.get(), STEP_INPUTS, length * STEP_INPUTS};
+#pragma omp parallel for schedule(dynamic, 16)
+    for (long row = 0; row < length; row++)
+        for (long input = 0; input < inputs; input += STEP_INPUTS)
+            std::memcpy(memory.get() + (to.at(row, input) - to.first), x.at(row, input),
+                        std::min(STEP_INPUTS, inputs - input) * sizeof(T));
+    return to;
+}
+
+template <typename T> void run(Layer<T> layer, const Product<T> &product, long length) {
     long panels = (layer.outputs + PANEL - 1) / PANEL, weights = layer.inputs * layer.outputs;
     // Of few rows the weights' way from memory counts, of many the multiplications.
     bool wakes = weights > WORTH_THREADS || length * weights > 16 * WORTH_THREADS;
+    std::unique_ptr<T[]> memory, adapter_memory;
+    bool is_same = layer.adapter_x.first == layer.x.first;
+    layer.x = stepped(layer.x, length, layer.inputs, memory);
+    if (is_same)
+        layer.adapter_x = layer.x;
+    else if (layer.h_stride)
+        layer.adapter_x = stepped(layer.adapter_x, length, layer.inputs, adapter_memory);
     auto sums = room<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
 #pragma omp parallel if (wakes)
     {
+        [[maybe_unused]] TileScope<T> scope;
         Layer<T> part = layer;
         part.sums = sums.get();
         if (layer.h_stride)
@@ -203,7 +194,7 @@ using namespace products;
 #define EXPORT(T, NAME)                                                                                              \
     extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
                          long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
-        Layer<T> layer{x, adapter_x, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0};                  \
+        Layer<T> layer{{x, inputs}, {adapter_x, inputs}, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0};                  \
         run<T>(layer, {routes, count}, length);                                                                       \
     }
 EXPORT(float, product_float32)
