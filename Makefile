@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test chaos load bench bench-quick peers screenshots docs check format constraints clean
+.PHONY: help setup up demo test test-docker chaos load bench bench-quick peers screenshots docs check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,10 @@ demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; 
 
 test: setup $(VENV)/dev.stamp ## run every test
 	HF_HUB_OFFLINE=1 $(BIN)/python -m pytest
+
+test-docker: setup $(VENV)/dev.stamp ## build the image, run and kill containers of it on the engine of DOCKER_HOST; figures in artifacts/docker
+	$(BIN)/python -m pytest -m docker tests/docker
+	@cat artifacts/docker/figures.json
 
 chaos: setup $(VENV)/dev.stamp ## kill, stall and cut a stack at random and compare with the undisturbed run (ARGS="--seed 1")
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.chaos $(ARGS)

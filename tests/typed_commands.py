@@ -51,6 +51,8 @@ def _check_program(words: list[str], environment: dict[str, str]) -> None:
             _check_make(rest)
         case ["docker", "compose", *rest]:
             _check_compose(rest, environment)
+        case ["docker", "build", *rest]:
+            _check_image(rest)
         case [program, *rest] if program in CELERITY:
             _check_celerity(rest)
         case [program, "-m", module, *rest] if program in PYTHON:
@@ -104,6 +106,14 @@ def _check_compose(words: list[str], environment: dict[str, str]) -> None:
     assert compose.required_variables(files) <= set(environment)
     if compose.client():
         assert compose.judgement(options, environment) == ""
+
+
+def _check_image(words: list[str]) -> None:
+    dockerfile = (ROOT / "Dockerfile").read_text()
+    stages = re.findall(r"^FROM \S+ AS (\w+)$", dockerfile, re.MULTILINE)
+    arguments = re.findall(r"^ARG (\w+)", dockerfile, re.MULTILINE)
+    assert set(_values(words, "--target")) <= set(stages)
+    assert {value.partition("=")[0] for value in _values(words, "--build-arg")} <= set(arguments)
 
 
 def _values(words: list[str], option: str) -> list[str]:

@@ -1,0 +1,54 @@
+"""What a container's healthcheck asks of its worker."""
+
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from click.testing import CliRunner, Result
+from redis import Redis
+
+from celerity.health import health
+from settings import Settings
+from store import keys
+from store.store import open_store
+from tests.store.conftest import announcement
+
+
+@pytest.fixture
+def beat(redis_url: str, tmp_path: Path) -> Iterator[Callable[[str], None]]:
+    """One heartbeat of a worker of that host."""
+    with Redis.from_url(redis_url) as redis:
+        redis.flushdb()
+    store = open_store(Settings(data_dir=tmp_path, redis_url=redis_url))
+
+    def beat(host: str) -> None:
+        store.workers.beat(f"{host}-1", msgspec.structs.replace(announcement(), host=host))
+
+    yield beat
+    store.close()
+
+
+def asked(redis_url: str, tmp_path: Path) -> Result:
+    return CliRunner().invoke(health, env={"CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(tmp_path)})
+
+
+def test_a_worker_is_healthy_while_its_heartbeat_is_fresh(
+    beat: Callable[[str], None], redis_url: str, tmp_path: Path
+) -> None:
+    host = socket.gethostname()
+    assert asked(redis_url, tmp_path).exit_code == 1
+    beat("another-host")
+    assert asked(redis_url, tmp_path).output == f"Error: no worker of {host} is alive\n"
+    beat(host)
+    result = asked(redis_url, tmp_path)
+    assert result.exit_code == 0 and result.output.startswith(f"{host}-1: heartbeat 0.")
+    with Redis.from_url(redis_url) as redis:
+        redis.zincrby(keys.WORKERS, -(Settings().heartbeat_timeout + 1), f"{host}-1")
+    assert asked(redis_url, tmp_path).exit_code == 1
+
+
+def test_without_redis_no_worker_is_healthy(tmp_path: Path) -> None:
+    result = asked("redis://127.0.0.1:1/0", tmp_path)
+    assert result.exit_code == 1 and result.output.startswith("Error: Redis cannot be reached")
