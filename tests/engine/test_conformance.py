@@ -9,12 +9,13 @@ import pytest
 import torch
 
 from tests.model_table import make_family
-from workers.engine import transformers_stack
+from workers.engine import llama, transformers_stack
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention, SpanAttention
 from workers.engine.causal_attention import AttentionLayer
 from workers.engine.head import Head
+from workers.engine.llama import Llama
 
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.bfloat16]
@@ -59,15 +60,24 @@ def _with(change: dict[str, Any]) -> Callable[..., AttentionLayer]:
         ("gemma2", {"attn_logit_softcapping": 50.0}, {"softcap": None}),
         ("granite", {"attention_multiplier": 0.3}, {"scale": 0.301}),
         ("gpt_oss", {}, {"sinks_H": None}),
+        ("mistral", {"sliding_window": 200}, {"window": 199}),
     ],
 )
 def test_a_fault_in_attention_is_found_wherever_it_begins(
     family: str, config: dict[str, Any], fault: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = make_family(family, tmp_path, **config)
-    monkeypatch.setattr(transformers_stack, "AttentionLayer", _with(fault))
+    for decoder in (transformers_stack, llama):
+        monkeypatch.setattr(decoder, "AttentionLayer", _with(fault))
     with pytest.raises(ValueError, match=r"its hidden states are not those of transformers: off by \d"):
         BaseModel(directory, CPU, torch.float32)
+
+
+def test_a_fault_of_scaled_angles_is_found_wherever_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = Llama._rotation
+    monkeypatch.setattr(Llama, "_rotation", lambda self, like, positions: right(self, like, positions.clamp(max=200)))
+    with pytest.raises(ValueError, match="from token 200 of 256 on, its hidden states are not those of transformers"):
+        BaseModel(make_family("llama", tmp_path, **SERVED["llama"]), CPU, torch.float32)
 
 
 @pytest.mark.parametrize("part", [SpanAttention, DecodeAttention])

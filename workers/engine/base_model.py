@@ -36,9 +36,9 @@ class BaseModel:
         self.tokenizer, self.tokenizer_fault = load_tokenizer(directory)
         self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
         self.adapted = adapted_layers(model, decoder, config)
-        with refusing("transformers itself cannot run it", directory):
-            reference = Reference(model, decoder, config)
         is_lean = Llama.can_take(model)
+        with refusing("transformers itself cannot run it", directory):
+            reference = Reference(model, decoder, config, is_lean)
         self._stack = Llama(model, self.head) if is_lean else TransformersStack(model, decoder, self.adapted)
         self.groups = self._stack.groups
         self.kv_bytes_per_token = self._check_passes(reference, directory)

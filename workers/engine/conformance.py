@@ -13,10 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workers.engine.windows import window_of
+
 # Two sequences side by side: of what one does to the other, and of windows and scaled angles that begin late.
 LONG, SHORT = 256, 24
-# Of a model for which that would take minutes on a CPU; and as many are run again to measure what rounding does.
+# Of a model in which nothing begins late, or for which that would take minutes on a CPU.
 FEW, MANY_WEIGHTS = 64, 1_500_000_000
+# So many are run again to measure what rounding does.
+RERUN = 32
 # Positions that are judged together.
 BLOCK = 4
 # Ours and theirs are each off by as much, by other roundings than those that are drawn.
@@ -25,12 +29,10 @@ MOST_ROUNDINGS = 3.0
 
 @dataclass(frozen=True)
 class Sequence:
-    """A sequence of the check: what transformers makes of it, hidden states [T, D], and of its first tokens, `off` by
-    roundings."""
+    """A sequence of the check, and the hidden states [T, D] that transformers makes of it."""
 
     tokens_T: Tensor
     hidden_TD: Tensor
-    off_TD: Tensor
 
 
 class Reference:
@@ -41,29 +43,31 @@ class Reference:
     """
 
     @torch.no_grad()
-    def __init__(self, model: Any, decoder: Any, config: Any) -> None:
+    def __init__(self, model: Any, decoder: Any, config: Any, is_lean: bool) -> None:
+        """`is_lean`: it is our own decoder that will serve it."""
         model.set_attn_implementation("eager")
         generator = torch.Generator(device=model.device).manual_seed(0)
         self._is_mixture = any(weight.ndim == 3 for weight in decoder.parameters())
-        self.sequences = []
-        for length in _lengths(model, config):
-            vocabulary = config.vocab_size
-            tokens_T = torch.randint(vocabulary, (length,), generator=generator, device=model.device)
-            plain_TD = _hidden(decoder, tokens_T)
-            with _rounded_otherwise(decoder, generator):
-                self.sequences.append(Sequence(tokens_T, plain_TD, _hidden(decoder, tokens_T[:FEW])))
+        long_T, short_T = (
+            torch.randint(config.vocab_size, (length,), generator=generator, device=model.device)
+            for length in _lengths(model, config, is_lean)
+        )
+        long_TD = _hidden(decoder, long_T)
         # Through the whole model: its head, and nothing between the decoder and it.
-        self.logits_TV = model(input_ids=self.sequences[-1].tokens_T[None], use_cache=False).logits[0]
+        short_TD, self.logits_TV = _hidden_and_logits(model, decoder, short_T)
+        self.sequences = [Sequence(long_T, long_TD), Sequence(short_T, short_TD)]
+        with _rounded_otherwise(decoder, generator):
+            off_TD = _hidden(decoder, long_T[:RERUN])
+        self._noise_T = _off(off_TD, long_TD[:RERUN])
 
     def refuse_unlike(self, ours: list[Tensor], how: str) -> None:
         """Of each sequence's hidden states. Raises ValueError which says where they differ."""
         for sequence, hidden_TD in zip(self.sequences, ours, strict=True):
-            noise_T = _off(sequence.off_TD, sequence.hidden_TD[:FEW])
             off_T = _off(hidden_TD, sequence.hidden_TD)
             for start in range(0, len(off_T), BLOCK):
                 part = slice(start, start + BLOCK)
-                first = max(0, min(start, len(noise_T) - BLOCK) - BLOCK)
-                allowed = MOST_ROUNDINGS * _second(noise_T[first : first + 3 * BLOCK])
+                first = max(0, min(start, len(self._noise_T) - BLOCK) - BLOCK)
+                allowed = MOST_ROUNDINGS * _second(self._noise_T[first : first + 3 * BLOCK])
                 if not self._typical(off_T[part]) <= allowed:
                     raise ValueError(
                         f"{how}, from token {start} of {len(off_T)} on, its hidden states are not those of "
@@ -94,15 +98,30 @@ def _second(off_T: Tensor) -> float:
     return float(off_T.sort().values[max(0, len(off_T) - 2)])
 
 
-def _lengths(model: Any, config: Any) -> list[int]:
-    long = FEW if model.device.type == "cpu" and model.num_parameters() > MANY_WEIGHTS else LONG
+def _lengths(model: Any, config: Any, is_lean: bool) -> list[int]:
+    is_costly = model.device.type == "cpu" and model.num_parameters() > MANY_WEIGHTS
+    long = FEW if is_costly or (is_lean and not _begins_late(config)) else LONG
     context = getattr(config, "max_position_embeddings", None) or long
     return [min(long, context), min(SHORT, context)]
+
+
+def _begins_late(config: Any) -> bool:
+    """Whether positions differ in our own decoder by more than their plain angles."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    has_window = any(window_of(config, layer) for layer in range(config.num_hidden_layers))
+    return has_window or rope.get("rope_type", "default") != "default"
 
 
 def _hidden(decoder: Any, tokens_T: Tensor) -> Tensor:
     hidden_1TD: Tensor = decoder(input_ids=tokens_T[None], use_cache=False).last_hidden_state
     return hidden_1TD[0]
+
+
+def _hidden_and_logits(model: Any, decoder: Any, tokens_T: Tensor) -> tuple[Tensor, Tensor]:
+    kept: list[Tensor] = []
+    with decoder.register_forward_hook(lambda *call: kept.append(call[-1].last_hidden_state[0])):
+        logits_TV = model(input_ids=tokens_T[None], use_cache=False).logits[0]
+    return kept[0], logits_TV
 
 
 @contextmanager
