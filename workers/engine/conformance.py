@@ -160,4 +160,6 @@ def _unit(hidden_TD: Tensor) -> float:
 def _off(found_TD: Tensor, right_TD: Tensor) -> Tensor:
     """Of each token, the size of the difference beside that of what is right, [T]."""
     wide = right_TD.float()
-    return torch.linalg.vector_norm(found_TD.float() - wide, dim=-1) / torch.linalg.vector_norm(wide, dim=-1)
+    off_T = torch.linalg.vector_norm(found_TD.float() - wide, dim=-1)
+    # Of zeros, as a head of zeros makes them, nothing is off where nothing differs.
+    return (off_T / torch.linalg.vector_norm(wide, dim=-1)).masked_fill(off_T == 0, 0.0)
