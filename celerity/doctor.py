@@ -84,10 +84,10 @@ def _kernels(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    from workers.engine.loading import config_fields
+    from workers.engine.description import describe
 
     try:
-        catalog = Catalog(model_folders(settings.models_dir), config_fields)
+        catalog = Catalog(model_folders(settings.models_dir), describe)
     except ValueError as error:
         yield Finding("models", str(error), "correct CELERITY_MODELS_DIR")
         return

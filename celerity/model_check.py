@@ -29,7 +29,7 @@ def check(source: str | None, rank: int, as_json: bool) -> None:
         if folder and has_model_files(folder):
             found = [_checked(folder.resolve().name, folder, rank)]
         else:
-            catalog = Catalog([folder] if folder else model_folders(load_settings().models_dir), _config_fields())
+            catalog = Catalog([folder] if folder else model_folders(load_settings().models_dir), _describe())
             names = [source] if source and not folder else [*(card.name for card in catalog.cards()), *catalog.refused]
             found = [_checked_of(catalog, name, rank) for name in sorted(names)]
     except ValueError as error:
@@ -51,7 +51,7 @@ def _checked_of(catalog: Catalog, name: str, rank: int) -> dict[str, Any]:
 
 def _checked(name: str, directory: Path, rank: int) -> dict[str, Any]:
     try:
-        card = inspect(name, directory, _config_fields())
+        card = inspect(name, directory, _describe())
         tokenizer_fault = _load(directory) or card.tokenizer_fault
     except (ValueError, OperationFailedError) as error:
         return {"name": name, "served": False, "reason": str(error), "directory": str(directory)}
@@ -63,15 +63,17 @@ def _checked(name: str, directory: Path, rank: int) -> dict[str, Any]:
         "context_length": card.context_length,
         "tokenizer": tokenizer_fault or "ok",
         "file_bytes": sum(file.stat().st_size for file in directory.glob("*.safetensors")),
+        "adapted_modules": card.adapted,
+        "unadapted_modules": card.left_out,
         "adapter_bytes": BYTES_PER_WEIGHT * rank * card.adapter_width,
     }
 
 
 # Torch takes a second or two to load, which the other commands need not wait for.
-def _config_fields() -> Any:
-    from workers.engine.loading import config_fields
+def _describe() -> Any:
+    from workers.engine.description import describe
 
-    return config_fields
+    return describe
 
 
 def _load(directory: Path) -> str:

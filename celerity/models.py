@@ -27,7 +27,7 @@ def models() -> None:
 def list_models(client: Client, as_json: bool) -> None:
     """List those that the server's live workers serve."""
     found = client.models()
-    show(found, table(found, "id", "vocab_size", "context_length"), as_json)
+    show(found, table(found, "id", "vocab_size", "context_length", "unadapted_modules"), as_json)
 
 
 @models.command()
@@ -49,10 +49,10 @@ def _copied(folder: Path, name: str) -> Path:
     if not target.resolve().is_relative_to(into.resolve()) or target.exists():
         raise click.ClickException(f"{target} is there already, or outside of {into}: choose another --name")
     # Torch takes a second or two to load, which the other commands need not wait for.
-    from workers.engine.loading import config_fields
+    from workers.engine.description import describe
 
     try:
-        inspect(name, folder, config_fields)
+        inspect(name, folder, describe)
     except ValueError as error:
         raise click.ClickException(f"{folder} is refused: {error}") from error
     shutil.copytree(folder, target)

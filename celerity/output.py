@@ -17,7 +17,7 @@ def show(value: Any, lines: Iterable[str], as_json: bool) -> None:
 
 def table(rows: Sequence[Mapping[str, Any]], *columns: str) -> list[str]:
     """Rows as aligned columns under their names; a dash for what a row does not have."""
-    cells = [columns, *([str(row.get(column, "-")) for column in columns] for row in rows)]
+    cells = [columns, *([_text(row.get(column, "-")) for column in columns] for row in rows)]
     widths = [max(len(row[place]) for row in cells) for place in range(len(columns))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in cells]
 
@@ -25,4 +25,8 @@ def table(rows: Sequence[Mapping[str, Any]], *columns: str) -> list[str]:
 def facts(value: Mapping[str, Any]) -> list[str]:
     """One thing, a line for each of its fields."""
     width = max(map(len, value))
-    return [f"{name.ljust(width)}  {part}" for name, part in value.items()]
+    return [f"{name.ljust(width)}  {_text(part)}" for name, part in value.items()]
+
+
+def _text(part: Any) -> str:
+    return (", ".join(map(str, part)) or "none") if isinstance(part, list | tuple) else str(part)

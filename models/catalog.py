@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from contract.model import ModelCard
-from models.config import stated_config
+from models.config import stated_model
 from models.folders import has_model_files, is_model, model_directories
 from models.hub import UnknownModelError, hub_card, hub_directory
-from models.inspection import ReadConfig, inspect
+from models.inspection import Describe, inspect
 
 __all__ = ["Catalog", "RefusedModelError", "UnknownModelError", "hub_card"]
 
@@ -35,9 +35,9 @@ class Catalog:
     with slashes. The folders are read once, here: a model that appears later, or is mended, is served after a restart.
     """
 
-    def __init__(self, folders: Sequence[Path], read_config: ReadConfig = stated_config) -> None:
+    def __init__(self, folders: Sequence[Path], describe: Describe = stated_model) -> None:
         """Raises ValueError when one of the folders is not there, or is itself a model."""
-        self._read_config = read_config
+        self._describe = describe
         self._models: dict[str, tuple[ModelCard, Path]] = {}
         self._refused: dict[str, str] = {}
         self._empty: dict[str, str] = {}
@@ -82,7 +82,7 @@ class Catalog:
             return self._models[name][1]
         directory = hub_directory(name)
         try:
-            inspect(name, directory, self._read_config)
+            inspect(name, directory, self._describe)
         except ValueError as error:
             raise RefusedModelError(name, str(error)) from error
         return directory
@@ -98,7 +98,7 @@ class Catalog:
                 self._empty[name] = NO_MODEL
             return
         try:
-            self._models[name] = (inspect(name, directory, self._read_config), directory)
+            self._models[name] = (inspect(name, directory, self._describe), directory)
         except ValueError as error:
             self.refuse(name, str(error))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.model import ModelCard
+from contract.model import Described, ModelCard
 from models.json_file import read_object
 
 NAME = "config.json"
@@ -33,20 +33,28 @@ def stated_config(directory: Path) -> Mapping[str, Any]:
     return read_object(directory / NAME)
 
 
-def read_card(name: str, fields: Mapping[str, Any], tokenizer_fault: str = "") -> ModelCard:
-    """The card of the model that `fields` describes.
+def stated_model(directory: Path) -> Described:
+    """Of a model whose class is not known here."""
+    return Described(stated_config(directory))
+
+
+def read_card(name: str, described: Described, tokenizer_fault: str = "") -> ModelCard:
+    """The card of the model.
 
     Raises:
-        ValueError: it does not state the vocabulary size, the context length or the sizes that an adapter's follows
-            from, or its weights are quantized.
+        ValueError: its configuration does not state the vocabulary size, the context length or, where it is not known
+            what is adapted, the sizes that an adapter's follows from; or its weights are quantized.
     """
+    fields, adaptation = described
     refuse_quantized(fields)
     return ModelCard(
         name=name,
         vocab_size=_positive(fields, "vocab_size"),
         context_length=_positive(fields, *CONTEXT_LENGTH_KEYS),
         tokenizer_fault=tokenizer_fault,
-        adapter_width=_adapter_width(fields),
+        adapter_width=adaptation.width if adaptation else _dense_width(fields),
+        adapted=adaptation.modules if adaptation else (),
+        left_out=adaptation.left_out if adaptation else (),
     )
 
 
@@ -74,9 +82,8 @@ def counts(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
                 yield key, value
 
 
-def _adapter_width(fields: Mapping[str, Any]) -> int:
-    """Inputs and outputs of all layers that are adapted, taken together: q, k, v, o, gate, up and down projections of a
-    dense decoder. A model that has some of them under other names gets a smaller adapter than this."""
+def _dense_width(fields: Mapping[str, Any]) -> int:
+    """Inputs and outputs of the q, k, v, o, gate, up and down projections of a dense decoder, taken together."""
     layers, hidden, inner, heads = (_positive(fields, *keys) for keys in SIZE_KEYS)
     head = _stated(fields, "head_dim") or hidden // heads
     queries, keys = heads * head, (_stated(fields, "num_key_value_heads") or heads) * head

@@ -7,7 +7,7 @@ from huggingface_hub import HfApi, hf_hub_download, snapshot_download, try_to_lo
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, though not listed
 
-from contract.model import NO_TOKENIZER, TOKENIZER_FILES, ModelCard
+from contract.model import NO_TOKENIZER, TOKENIZER_FILES, Described, ModelCard
 from models.config import LeftOutError, read_card
 from models.json_file import read_object
 
@@ -33,7 +33,7 @@ def hub_card(name: str) -> ModelCard:
     _check_id(name)
     try:
         config, has_tokenizer = _cached(name) or _fetched(name)
-        return read_card(name, read_object(config), "" if has_tokenizer else NO_TOKENIZER)
+        return read_card(name, Described(read_object(config)), "" if has_tokenizer else NO_TOKENIZER)
     except UNAVAILABLE as error:
         raise _unknown(name) from error
     except LeftOutError as error:

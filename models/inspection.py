@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.model import ModelCard
+from contract.model import Described, ModelCard
 from models.config import NAME, counts, read_card, refuse_quantized, stated_config
 from models.json_file import read_object
 from models.tokenizer_file import tokenizer_fault
 from models.weights import StoredTensor, read_tensors
 
-# What reads a directory's configuration: from its file alone, or with the defaults of the model's class.
-ReadConfig = Callable[[Path], Mapping[str, Any]]
+# What describes a directory: from its file alone, or with what is known of the model's class.
+Describe = Callable[[Path], Described]
 
 GENERATION = "generation_config.json"
 ADAPTER = "adapter_config.json"
@@ -19,7 +19,7 @@ ADAPTER = "adapter_config.json"
 MOST_COUNTED = 1024
 
 
-def inspect(name: str, directory: Path, read_config: ReadConfig) -> ModelCard:
+def inspect(name: str, directory: Path, describe: Describe) -> ModelCard:
     """The card of the model, once its files have been looked at.
 
     Raises:
@@ -30,7 +30,7 @@ def inspect(name: str, directory: Path, read_config: ReadConfig) -> ModelCard:
     refuse_quantized(stated)
     tensors = read_tensors(directory)
     _refuse_absurd_counts(stated, tensors)
-    card = read_card(name, read_config(directory), tokenizer_fault(directory))
+    card = read_card(name, describe(directory), tokenizer_fault(directory))
     _check_vocabulary(card, tensors)
     return card
 

@@ -8,6 +8,21 @@ from contract.model import ModelCard
 from schemas.base import AnswerSchema
 
 
+def adapted_modules() -> fields.List:
+    """Of a base model, wherever an answer has it."""
+    examples = [["mlp.down_proj", "self_attn.q_proj"]]
+    return _modules("The modules of a decoder layer that an adapter changes, by their names in it.", examples)
+
+
+def unadapted_modules() -> fields.List:
+    """As `adapted_modules`."""
+    return _modules("Those that it leaves as they are: experts, routers, and dense layers beside them.", [[]])
+
+
+def _modules(description: str, examples: list[list[str]]) -> fields.List:
+    return fields.List(fields.String(), metadata={"description": description, "examples": examples})
+
+
 class ModelSchema(AnswerSchema):
     id = fields.String(
         required=True,
@@ -20,7 +35,15 @@ class ModelSchema(AnswerSchema):
     context_length = fields.Integer(
         required=True, metadata={"description": "Most tokens of prompt and completion.", "examples": [8192]}
     )
+    adapted_modules = adapted_modules()
+    unadapted_modules = unadapted_modules()
 
 
 def model_view(card: ModelCard) -> dict[str, Any]:
-    return {"id": card.name, "vocab_size": card.vocab_size, "context_length": card.context_length}
+    known = {"id": card.name, "vocab_size": card.vocab_size, "context_length": card.context_length}
+    return known | adaptation_view(card)
+
+
+def adaptation_view(card: ModelCard) -> dict[str, Any]:
+    """Empty where it is not known."""
+    return {"adapted_modules": card.adapted, "unadapted_modules": card.left_out} if card.adapted else {}

@@ -13,6 +13,7 @@ from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import INT32_MAX, Bounds
 from schemas.fields import Choice, Integer, Number
+from schemas.models import adaptation_view, adapted_modules, unadapted_modules
 from schemas.operations import identifier, rfc3339, timestamp
 from schemas.pages import PageSchema
 from schemas.problems import refusal
@@ -82,6 +83,8 @@ class SessionSchema(AnswerSchema):
     updated_at = timestamp("When it last changed.", required=True)
     lora_config = fields.Nested(LoraConfigAnswerSchema, required=True)
     reason = fields.String(metadata={"description": "Why it ended, where it was not simply stopped."})
+    adapted_modules = adapted_modules()
+    unadapted_modules = unadapted_modules()
 
 
 class SessionListSchema(PageSchema):
@@ -137,4 +140,5 @@ def session_view(session: Session) -> dict[str, Any]:
         "lora_config": session.spec.lora,
     }
     optional = {"checkpoint_id": session.spec.checkpoint_id, "reason": session.reason}
-    return view | {name: value for name, value in optional.items() if value is not None}
+    view |= {name: value for name, value in optional.items() if value is not None}
+    return view | adaptation_view(session.spec.base_model)

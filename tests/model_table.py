@@ -17,6 +17,7 @@ import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from tests.tiny_families import OLDER, SETTINGS, SIZES, UNTRIED
+from workers.engine.adapted_layers import within_a_layer
 from workers.engine.base_model import BaseModel
 from workers.engine.llama import Llama
 
@@ -87,12 +88,11 @@ def row_of(family: str, directory: Path) -> tuple[Row, BaseModel | None]:
         reason = re.sub(r", from token \d+ of \d+ on|: off by .*", "", str(error))
         return Row(family, f"refused: {reason}", "", ""), None
     path = "lean decoder" if isinstance(base._stack, Llama) else "transformers' layers"
-    return Row(family, path, _kinds(base.adapted.linears), _kinds(base.adapted.experts)), base
+    return Row(family, path, *map(_listed, (base.adapted.linears, base.adapted.experts))), base
 
 
-def _kinds(names: tuple[str, ...]) -> str:
-    """By their names within a layer."""
-    return ", ".join(sorted({re.sub(r"^.*?\.\d+\.", "", name).removesuffix(".weight") for name in names}))
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(within_a_layer(names))
 
 
 def written_rows() -> dict[str, str]:

@@ -13,8 +13,8 @@ from store.store import open_store
 from store.workers import Announcement
 from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
+from workers.engine.description import describe
 from workers.engine.engine import Engine
-from workers.engine.loading import config_fields
 from workers.patience import persist
 from workers.probe import Probe
 from workers.residency import Residency
@@ -35,7 +35,7 @@ class Runtime:
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
         self.probe = Probe(self.store, self.worker_id)
-        self.catalog = Catalog(model_folders(settings.models_dir), config_fields)
+        self.catalog = Catalog(model_folders(settings.models_dir), describe)
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)

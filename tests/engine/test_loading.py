@@ -18,7 +18,8 @@ from tests.engine.asking import failure_of
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
 from workers.engine import loading
-from workers.engine.loading import config_fields, load_end_tokens, load_model
+from workers.engine.description import describe
+from workers.engine.loading import load_end_tokens, load_model
 
 CPU = torch.device("cpu")
 Spoil = Callable[[Path], object]
@@ -132,7 +133,7 @@ def test_what_a_config_leaves_out_is_what_transformers_has_for_it(tmp_path: Path
     reconfigured(tmp_path / "llama", max_position_embeddings=None, num_key_value_heads=None)
     make_tiny_model(tmp_path / "gptj", family="gptj", rotary_dim=8, n_layer=2, n_embd=32, n_head=4, n_inner=None)
     reconfigured(tmp_path / "gptj", n_positions=None)
-    cards = {card.name: card for card in Catalog([tmp_path], config_fields).cards()}
+    cards = {card.name: card for card in Catalog([tmp_path], describe).cards()}
     assert cards["llama"].context_length == AutoConfig.for_model("llama").max_position_embeddings == 2048
     assert cards["gptj"].context_length == AutoConfig.for_model("gptj").n_positions == 2048
     # Llama has then as many keys as queries: 32 + 32 for each of q, k, v, o; 32 + 64 for the three of the MLP.

@@ -111,6 +111,8 @@ def test_a_check_tells_what_a_model_needs_or_why_it_is_refused(run: Run, tmp_pat
 
     code, found = checked("good")
     assert (code, found["served"], found["vocab_size"], found["tokenizer"]) == (0, True, TOKENIZER_SIZE, "ok")
+    assert "self_attn.q_proj" in found["adapted_modules"] and found["unadapted_modules"] == []
+    assert run("models", "check", "good", **here).stdout.count("unadapted_modules  none") == 1
     assert checked(str(good)) == (0, found)
     code, found = checked(str(lacking))
     assert (code, found["served"]) == (1, False) and "model.layers.2." in found["reason"]

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from models.config import read_card, stated_config
+from models.config import read_card, stated_model
 from tests.tiny_model import make_tiny_model
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -21,7 +21,7 @@ def test_it_is_the_inputs_and_outputs_of_every_projection(tmp_path: Path, family
     model = AutoModelForCausalLM.from_pretrained(directory)
     weights = [module.weight for name, module in model.named_modules() if name.rpartition(".")[2] in PROJECTIONS]
     assert len(weights) == 3 * len(PROJECTIONS)
-    card = read_card("model", stated_config(directory))
+    card = read_card("model", stated_model(directory))
     assert card.adapter_width == sum(sum(weight.shape) for weight in weights)
 
 
@@ -32,11 +32,11 @@ def test_it_is_at_least_as_much_for_a_family_with_other_names(tmp_path: Path) ->
     model = AutoModelForCausalLM.from_config(config)
     weights = [module.weight for name, module in model.named_modules() if name.rpartition(".")[2] in PROJECTIONS]
     assert weights
-    card = read_card("model", stated_config(tmp_path))
+    card = read_card("model", stated_model(tmp_path))
     assert card.adapter_width >= sum(sum(weight.shape) for weight in weights)
 
 
 def test_a_model_that_does_not_say_its_sizes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"vocab_size": 32, "max_position_embeddings": 128, "hidden_size": 8}')
     with pytest.raises(ValueError, match="num_hidden_layers"):
-        read_card("model", stated_config(tmp_path))
+        read_card("model", stated_model(tmp_path))

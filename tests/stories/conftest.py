@@ -9,6 +9,7 @@ import pytest
 from models import bundled
 from stack.running import running_stack
 from stack.stack import Stack
+from tests.model_table import make_family
 from tests.stories.broken import make_broken_models
 from tests.tiny_model import make_tiny_model
 
@@ -32,6 +33,7 @@ def models_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     make_tiny_model(folder / "tiny")
     make_tiny_model(folder / "uniform", zero_head=True)
     make_tiny_model(folder / "tied", tied=True)
+    make_family("mixtral", folder / "mixture")
     make_broken_models(folder)
     # What the documentation's examples name, with token ids as large as theirs.
     make_tiny_model(folder / bundled.NAME, vocab_size=4096)

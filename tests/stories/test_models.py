@@ -8,6 +8,7 @@ import pytest
 
 from tests.stories.client import SESSIONS, Session, prompt
 
+ATTENTION = {"self_attn.k_proj", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj"}
 PREFIX = "TRAINING_OPERATION_ERROR_CODE_"
 
 
@@ -39,6 +40,21 @@ def test_a_model_whose_files_lack_a_layer_is_refused_with_their_names_and_then_a
             time.sleep(0.05)
         assert seen["status"] == "TRAINING_SESSION_STATUS_ERROR" and re.search(sentence, seen["reason"])
     assert re.search(sentence, answer.json()["errors"][0]["message"])
+
+
+@pytest.mark.parametrize(
+    ("name", "adapted", "left_out"),
+    [
+        ("tiny", {"mlp.down_proj", "mlp.gate_proj", "mlp.up_proj", *ATTENTION}, set()),
+        ("mixture", ATTENTION, {"mlp.experts.down_proj", "mlp.experts.gate_up_proj", "mlp.gate"}),
+    ],
+)
+def test_models_and_sessions_say_what_is_adapted_and_what_of_a_layer_is_not(
+    http: httpx.Client, name: str, adapted: set[str], left_out: set[str]
+) -> None:
+    (model,) = (model for model in http.get("/v1/models").json() if model["id"] == name)
+    for answer in (model, Session(http, name).read()):
+        assert (set(answer["adapted_modules"]), set(answer["unadapted_modules"])) == (adapted, left_out)
 
 
 def test_what_a_config_leaves_out_is_what_transformers_has_for_it(http: httpx.Client) -> None:

@@ -1,7 +1,7 @@
 """Which layers of a Hugging Face decoder are adapted, and which of its weights are not."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ def adapted_layers(model: Any, decoder: Any, config: Any) -> AdaptedLayers:
         else:
             others.append(f"{prefix}.{name}")
     if others:
-        raise ValueError(f"an adapter would leave out {_listed(others)}, which are no linear layers")
+        raise ValueError(f"an adapter would leave out {', '.join(within_a_layer(others))}, which are no linear layers")
     if not linears:
         raise ValueError("its layers have no linear layer, so that there is nothing to adapt")
     return AdaptedLayers(tuple(linears), tuple(left), tuple(_targets(model, linears)))
@@ -96,6 +96,6 @@ def _is_expert_s(name: str, module: nn.Module, weight: nn.Parameter, experts: in
     return bool(experts) and experts in weight.shape[:2]
 
 
-def _listed(names: list[str]) -> str:
-    """Without the number of the layer: the others repeat them."""
-    return ", ".join(sorted({re.sub(r"^.*?\.\d+\.", "", name) for name in names}))
+def within_a_layer(names: Iterable[str]) -> tuple[str, ...]:
+    """Without what leads to a layer, whose others repeat them."""
+    return tuple(sorted({re.sub(r"^.*?\.\d+\.", "", name).removesuffix(".weight") for name in names}))

@@ -16,26 +16,19 @@ MOST_NAMED = 3
 LOCAL: dict[str, Any] = {"local_files_only": True, "trust_remote_code": False}
 
 
-def config_fields(directory: Path) -> Mapping[str, Any]:
-    """The configuration of the directory's language model, with the defaults of its class, also under the names that
-    other families have for a field.
-
-    Raises:
-        ValueError: transformers knows no such configuration, or no causal language model for it.
-    """
-    config = load_config(directory)
-    with refusing("config.json cannot be used", directory):
-        text = config.get_text_config()
-        return text.to_dict() | {name: getattr(text, name, None) for name in text.attribute_map}
-
-
 def load_config(directory: Path) -> Any:
-    """Raises ValueError as `config_fields`."""
+    """Raises ValueError where transformers knows no such configuration, or no causal language model for it."""
     with refusing("config.json cannot be used", directory):
         config = AutoConfig.from_pretrained(directory, **LOCAL)
     if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         raise ValueError(f"config.json has the model_type {config.model_type!r}, which is no causal language model")
     return config
+
+
+def empty_model(directory: Path, config: Any, dtype: torch.dtype) -> Any:
+    """The model of that configuration without memory for its weights. Raises ValueError where there is none."""
+    with refusing("config.json describes no model that transformers can make", directory), torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
 
 
 def load_model(directory: Path, device: torch.device, dtype: torch.dtype) -> Any:
@@ -86,8 +79,7 @@ def _refuse_batch_dependent_rope(config: Any) -> None:
 
 def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch.dtype) -> None:
     """Before anything is allocated: transformers makes what a file lacks, however large a configuration has it."""
-    with refusing("config.json describes no model that transformers can make", directory), torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, dtype=dtype, attn_implementation="eager")
+    model = empty_model(directory, config, dtype)
     weights = sum(weight.numel() for weight in model.parameters())
     stored = sum(file.stat().st_size for file in directory.rglob("*.safetensors"))
     if weights > stored:

@@ -1,0 +1,37 @@
+"""What a worker announces of a base model, known without its weights."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from contract.model import Adaptation, Described
+from workers.engine.adapted_layers import adapted_layers, text_decoder, within_a_layer
+from workers.engine.failures import refusing
+from workers.engine.loading import empty_model, load_config
+from workers.engine.windows import refuse_unknown_layers
+
+
+def describe(directory: Path) -> Described:
+    """Of the directory's language model: its configuration's fields with the defaults of its class, also under the
+    names that other families have for one, and what of it is adapted.
+
+    Raises:
+        ValueError: transformers knows no such model, or an adapter on it would leave out part of a layer.
+    """
+    config = load_config(directory)
+    with refusing("config.json cannot be used", directory):
+        text = config.get_text_config()
+        fields = text.to_dict() | {name: getattr(text, name, None) for name in text.attribute_map}
+    refuse_unknown_layers(text)
+    return Described(fields, _adaptation(empty_model(directory, config, torch.float32)))
+
+
+def _adaptation(model: Any) -> Adaptation:
+    layers = adapted_layers(model, text_decoder(model), model.config.get_text_config())
+    shapes = [model.get_submodule(name).weight.shape for name in layers.linears]
+    return Adaptation(
+        modules=within_a_layer(layers.linears),
+        left_out=within_a_layer(layers.experts),
+        width=sum(inputs + outputs for outputs, inputs in shapes),
+    )
