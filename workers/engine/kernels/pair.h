@@ -33,6 +33,10 @@ template <typename V> ALWAYS Pair<V> operator~(Pair<V> a) { return {~a.low, ~a.h
 template <typename V, typename X> ALWAYS Pair<V> &operator+=(Pair<V> &a, X b) { return a = a + b; }
 template <typename V, typename X> ALWAYS Pair<V> &operator*=(Pair<V> &a, X b) { return a = a * b; }
 
+template <typename V> ALWAYS Pair<V> fused(Pair<V> a, Pair<V> b, Pair<V> c) {
+    return {fused(a.low, b.low, c.low), fused(a.high, b.high, c.high)};
+}
+
 template <typename T> struct IsPair : std::false_type {};
 template <typename V> struct IsPair<Pair<V>> : std::true_type {};
 

@@ -31,6 +31,21 @@ template <typename N> struct RegisterOf {
 template <typename N> using Register = typename RegisterOf<N>::type;
 constexpr long REGISTER_WIDTH = REGISTER_BYTES / 4;
 
+// a * b + c, rounded once. Of a * b + c * d it says which product is not rounded, where compilers choose for themselves.
+#if defined(__AVX512F__)
+ALWAYS Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
+    return (Register<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
+}
+#elif defined(__AVX2__)
+ALWAYS Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
+    return (Register<float>)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
+}
+#else
+ALWAYS Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
+    return (Register<float>)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
+}
+#endif
+
 // bf16 numbers as 32-bit words, and the lower halves of words as bf16 numbers: GCC takes five instructions for either.
 #if defined(__AVX512F__)
 ALWAYS Register<uint32_t> widened(const bf16 *from) {

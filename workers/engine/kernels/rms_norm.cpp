@@ -33,7 +33,8 @@ template <typename T> struct Norm {
         });
         float scale = inverse(sum(squares)), along = sum(dots) * scale * scale / size;
         each(size, [&](long i, auto count) {
-            Floats across = load(grad + i, count) * load(weight + i, count) - load(from + i, count) * along;
+            Floats weighted = load(grad + i, count) * load(weight + i, count);
+            Floats across = fused(load(from + i, count), all(-along), weighted);
             store(slope + i, across * scale, count);
         });
     }

@@ -12,8 +12,8 @@ template <typename T> struct Turn {
         each(pairs, [&](long i, auto count) {
             Floats a = load(x + i, count), b = load(x + pairs + i, count);
             Floats c = load(cos + i, count), s = load(sin + i, count) * sign;
-            store(y + i, a * c - b * s, count);
-            store(y + pairs + i, b * c + a * s, count);
+            store(y + i, fused(a, c, -(b * s)), count);
+            store(y + pairs + i, fused(b, c, a * s), count);
         });
     }
 };

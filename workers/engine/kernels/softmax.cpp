@@ -31,7 +31,8 @@ template Softmax softmax(const bf16 *, long, double *);
 
 // onehot(target) - softmax: the logprob's slope. Small where the target is likely, so rounded after the difference.
 template <typename T> void become_slope(T *row, long size, long target, const Softmax &softmax) {
-    float at_target = -std::expm1(softmax.logprob(one(row[target]))), scale = -1 / softmax.total;
+    // In fp64, whose expm1 every C library rounds to the same fp32 number, all but surely; expm1f has bits of its own.
+    float at_target = -std::expm1(double(softmax.logprob(one(row[target])))), scale = -1 / softmax.total;
     each(size, [&](long i, auto count) {
         store(row + i, exponential(load(row + i, count) - softmax.highest) * scale, count);
     });
