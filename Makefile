@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test test-docker chaos load bench bench-quick peers screenshots docs check format constraints clean
+.PHONY: help setup up demo test test-levels test-docker chaos load bench bench-quick peers screenshots docs check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ test: setup $(VENV)/dev.stamp ## run every test
 test-docker: setup $(VENV)/dev.stamp ## build the image, run and kill containers of it on the engine of DOCKER_HOST; figures in artifacts/docker
 	$(BIN)/python -m pytest -m docker tests/docker
 	@cat artifacts/docker/figures.json
+
+test-levels: setup $(VENV)/dev.stamp ## the engine's tests with the kernels for AVX2, and without kernels
+	CELERITY_CPU_LEVEL=v3 HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/engine
+	CELERITY_KERNELS=torch HF_HUB_OFFLINE=1 $(BIN)/python -m pytest tests/engine
 
 chaos: setup $(VENV)/dev.stamp ## kill, stall and cut a stack at random and compare with the undisturbed run (ARGS="--seed 1")
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.chaos $(ARGS)
