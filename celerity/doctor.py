@@ -46,8 +46,10 @@ def _torch(settings: Settings) -> Iterator[Finding]:
     # Torch takes a second or two to load, which no other command needs to wait for.
     import torch
 
+    from workers.engine.threads import use_threads
     from workers.runtime import engine_config
 
+    use_threads(settings.torch_threads)
     try:
         device = engine_config(settings).torch_device
     except ValueError as error:
@@ -61,7 +63,7 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 def _kernels(settings: Settings) -> Iterator[Finding]:
     import torch
 
-    from workers.engine.kernel_trial import described, measured
+    from workers.engine.kernel_trial import described, faster, measured
     from workers.engine.kernels.kernel import NOT_BUILT, built
     from workers.engine.kernels.levels import chosen
     from workers.runtime import engine_config
@@ -80,7 +82,8 @@ def _kernels(settings: Settings) -> Iterator[Finding]:
         yield Finding("kernels", f"level {level.name}: {NOT_BUILT}", "python -m workers.engine.kernels.build")
     else:
         trials = measured(engine_config(settings).torch_dtype, torch.get_num_threads())
-        yield Finding("kernels", described(trials))
+        name = faster(trials) if settings.kernels == "auto" else settings.kernels
+        yield Finding("kernels", f"{name}, {described(trials)}")
 
 
 def _models(settings: Settings) -> Iterator[Finding]:

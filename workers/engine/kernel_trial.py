@@ -41,13 +41,18 @@ class Trial:
 
 
 def kernels_for(dtype: torch.dtype) -> str:
-    """What CELERITY_KERNELS `auto` means here for a base model of this dtype: "native" or "torch"."""
+    """What CELERITY_KERNELS `auto` means here for a base model of this dtype: "native" or "torch", and "auto" where no
+    kernels were built."""
     if built() is None:
         return "auto"
     trials = measured(dtype, torch.get_num_threads())
-    name = "native" if advantage(trials) * MARGIN >= 1 else "torch"
-    logger.info("kernels: %s; %s", name, described(trials))
+    name = faster(trials)
+    logger.info("kernels: %s, %s", name, described(trials))
     return name
+
+
+def faster(trials: tuple[Trial, ...]) -> str:
+    return "native" if advantage(trials) * MARGIN >= 1 else "torch"
 
 
 def advantage(trials: tuple[Trial, ...]) -> float:
