@@ -43,6 +43,8 @@ def _objects(settings: Settings) -> Iterator[Finding]:
 
 
 def _torch(settings: Settings) -> Iterator[Finding]:
+    # As a worker has it: threads that spin would count as work.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # Torch takes a second or two to load, which no other command needs to wait for.
     import torch
 
