@@ -4,6 +4,8 @@ itself accepts the files."""
 import json
 import os
 import re
+import subprocess
+import sys
 import tomllib
 from typing import Any
 
@@ -13,6 +15,7 @@ from settings import Settings, load_settings
 from stack.process import ROOT
 from store.broker import broker_settings
 from tests.compose import client, judgement, run, services
+from tests.stack.ready import ready_server
 
 FILES = ("docker-compose.yml", "docker-compose.gpu.yml")
 WATCHING = "docker-compose.monitoring.yml"
@@ -54,10 +57,19 @@ def test_every_setting_is_passed_on(main: dict[str, Any], service: str) -> None:
     assert settings - OF_THE_IMAGE - passed == set()
 
 
-def test_what_the_documentation_says_of_buckets_and_traces_is_passed_on(main: dict[str, Any]) -> None:
+def test_what_the_documentation_says_of_buckets_traces_and_proxies_is_passed_on(main: dict[str, Any]) -> None:
     pages = "".join(page.read_text() for page in (ROOT / "README.md", ROOT / "docs" / "operations.md"))
-    named = set(re.findall(r"\b(?:AWS|HF|OTEL|GOMP)_[A-Z_]+[A-Z]\b", pages))
-    assert named and named <= set(main["worker"]["environment"])
+    named = set(re.findall(r"\b(?:(?:AWS|HF|OTEL|GOMP|OMP)_[A-Z_]+[A-Z]|[A-Z]+_PROXY|SSL_CERT_FILE)\b", pages))
+    assert {"HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "OMP_NUM_THREADS"} <= named
+    assert named <= set(main["worker"]["environment"])
+
+
+def test_the_api_is_asked_whether_it_is_ready_without_the_proxy(main: dict[str, Any]) -> None:
+    with ready_server() as port:
+        _, _, *options = main["api"]["healthcheck"]["test"]
+        options[-1] = options[-1].replace("127.0.0.1:8000", f"127.0.0.1:{port}")
+        environment = {"HTTP_PROXY": "http://127.0.0.1:1", "PATH": os.environ["PATH"]}
+        subprocess.run([sys.executable, *options], env=environment, check=True, timeout=30)
 
 
 @needs_compose
@@ -68,6 +80,8 @@ def test_what_is_set_on_the_host_arrives_and_what_is_not_stays_away() -> None:
         "CELERITY_REDIS_URL": "redis://elsewhere:6379/1",
         "AWS_ENDPOINT_URL": "http://minio:9000",
         "HF_TOKEN": "hf_1",
+        "HTTPS_PROXY": "http://proxy:3128",
+        "OMP_NUM_THREADS": "2",
     }
     for service in ("api", "worker"):
         assert made_of(given)[service]["environment"].items() >= given.items()

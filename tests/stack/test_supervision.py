@@ -15,6 +15,7 @@ from stack.log import Log
 from stack.plan import read_plan
 from stack.process import Service
 from stack.stack import Stack, StackError
+from tests.stack.ready import ready_server
 from tests.stack.waiting import eventually
 
 
@@ -33,6 +34,13 @@ def stack(tmp_path: Path, output: io.StringIO) -> Iterator[Stack]:
 
 def service(name: str, code: str) -> Service:
     return Service(name, [sys.executable, "-c", code], dict(os.environ))
+
+
+def test_the_api_of_this_host_is_not_looked_for_behind_a_proxy(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    assert not stack.is_ready()
+    with ready_server(int(stack.plan.bind.rpartition(":")[2])):
+        assert stack.is_ready()
 
 
 def test_services_end_in_the_opposite_order(stack: Stack, output: io.StringIO) -> None:
