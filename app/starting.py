@@ -24,10 +24,30 @@ def check_store(settings: Settings) -> None:
 
 
 def check_exposure(settings: Settings, listening: Iterable[socket]) -> None:
-    """Raises ValueError when anyone on another host could use an API that needs no key."""
-    for each in listening:
-        # Any other family, as a Unix socket's, is of this host alone.
-        if each.family in (AF_INET, AF_INET6) and not settings.api_keys:
-            address = each.getsockname()[0].partition("%")[0]
-            if not ip_address(address).is_loopback:
-                raise ValueError(f"{address} can be reached from other hosts: set CELERITY_API_KEYS first")
+    """Raises ValueError when anyone on another host could use an API that needs no key, or when it cannot be told."""
+    exposed = next(filter(None, map(_exposed, listening)), None)
+    if exposed is None or settings.api_keys:
+        return
+    store = open_store(settings)
+    try:
+        is_closed = store.api_keys.is_any_made()
+    except Unavailable as error:
+        raise ValueError(
+            f"{exposed} can be reached from other hosts, and Redis is away ({error}), which would know whether an API "
+            "key was made: start it first, or set CELERITY_API_KEYS"
+        ) from error
+    finally:
+        store.close()
+    if not is_closed:
+        raise ValueError(
+            f"{exposed} can be reached from other hosts: set CELERITY_API_KEYS or run `celerity keys create` first"
+        )
+
+
+def _exposed(listening: socket) -> str | None:
+    """The address at which other hosts reach the socket."""
+    # Any other family, as a Unix socket's, is of this host alone.
+    if listening.family not in (AF_INET, AF_INET6):
+        return None
+    address = str(listening.getsockname()[0]).partition("%")[0]
+    return None if ip_address(address).is_loopback else address

@@ -8,23 +8,29 @@ import click
 import msgspec
 
 from settings import Settings, load_settings
-from store.errors import NotFoundError, Unavailable
+from store.errors import Forbidden, NotFoundError, Unavailable
 from store.store import Store, open_store
 
 
 @contextmanager
-def opened_store() -> Iterator[Store]:
-    """The store, with its refusals and its absence as sentences."""
+def opened_store(check_access: bool = True) -> Iterator[Store]:
+    """The store, with its refusals and its absence as sentences.
+
+    `check_access` tries all that it may be asked for, which takes some 50 commands.
+    """
     try:
         settings = beside_settings()
         store = open_store(settings)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     try:
-        _check_access(store)
+        if check_access:
+            _check_access(store)
         yield store
     except NotFoundError as error:
         raise click.ClickException(str(error)) from error
+    except Forbidden as error:
+        raise click.ClickException(f"Redis: {error}; `celerity doctor` says what to grant") from error
     except Unavailable as error:
         raise click.ClickException(
             f"Redis cannot be reached ({error}): start the stack, or name its DATA_DIR or CELERITY_REDIS_URL"

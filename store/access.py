@@ -4,7 +4,6 @@ import re
 import ssl
 from collections.abc import Iterable
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 from redis.exceptions import AuthenticationError, ConnectionError, ExecAbortError, NoPermissionError, ResponseError
 
@@ -13,42 +12,42 @@ from store import keys
 from store.connection import ANSWER_SECONDS, RawRedis
 from store.errors import Unavailable
 
-# A command a line; the key is one that nothing else uses.
+# A command a line. Redis looks whether the user may run it before it looks at the type of the key: what would write
+# finds a string where it wants something else. The string expires by itself, for the user who may not delete it.
 CALLS = """
-SET {key}:string 1 EX 60
-GET {key}:string
-EXISTS {key}:string
-EXPIRE {key}:string 60
-HSET {key}:hash field 1
-HSETNX {key}:hash field 1
-HGET {key}:hash field
-HMGET {key}:hash field
-HGETALL {key}:hash
-HEXISTS {key}:hash field
-HINCRBY {key}:hash field 1
-HINCRBYFLOAT {key}:hash field 1
-HDEL {key}:hash other
-SADD {key}:set member
-SCARD {key}:set
-SISMEMBER {key}:set member
-SMEMBERS {key}:set
-SRANDMEMBER {key}:set
-SREM {key}:set other
-ZADD {key}:zset 1 member
-ZCARD {key}:zset
-ZRANGE {key}:zset 0 -1
-ZRANGEBYSCORE {key}:zset 0 1
-ZREVRANGE {key}:zset 0 -1
-ZRANK {key}:zset member
-ZSCORE {key}:zset member
-ZREM {key}:zset other
-ZREMRANGEBYSCORE {key}:zset 2 3
-XADD {key}:stream * field 1
-XRANGE {key}:stream - +
-XREVRANGE {key}:stream + -
-LPUSH {key}:list 1
-LLEN {key}:list
-BRPOP {key}:list 1
+SET {key} 1 EX 60
+GET {key}
+EXISTS {key}
+HSET {key} field 1
+HSETNX {key} field 1
+HGET {key} field
+HMGET {key} field
+HGETALL {key}
+HEXISTS {key} field
+HINCRBY {key} field 1
+HINCRBYFLOAT {key} field 1
+HDEL {key} other
+SADD {key} member
+SCARD {key}
+SISMEMBER {key} member
+SMEMBERS {key}
+SRANDMEMBER {key}
+SREM {key} other
+ZADD {key} 1 member
+ZCARD {key}
+ZRANGE {key} 0 -1
+ZRANGEBYSCORE {key} 0 1
+ZREVRANGE {key} 0 -1
+ZRANK {key} member
+ZSCORE {key} member
+ZREM {key} other
+ZREMRANGEBYSCORE {key} 2 3
+XADD {key} * field 1
+XRANGE {key} - +
+XREVRANGE {key} + -
+LPUSH {key} 1
+LLEN {key}
+BRPOP {key} 1
 PUBLISH {key} 1
 EVALSHA 0000000000000000000000000000000000000000 1 {key}
 SCRIPT|LOAD return
@@ -57,7 +56,8 @@ SELECT {database}
 TIME
 INFO memory
 PING
-DEL {key}:string {key}:hash {key}:set {key}:zset {key}:stream {key}:list
+EXPIRE {key} 60
+DEL {key}
 MULTI
 EXEC
 """
@@ -102,8 +102,7 @@ def rule(url: RedisUrl) -> str:
 
 
 def _refused_calls(redis: RawRedis, url: RedisUrl) -> list[Refusal]:
-    key = f"{keys.PREFIX}probe:{uuid4()}"
-    calls = [call.format(key=key, database=url.database) for call in CALLS.splitlines() if call]
+    calls = [call.format(key=keys.PROBE, database=url.database) for call in CALLS.splitlines() if call]
     with redis.pipeline(transaction=False) as pipeline:
         for call in calls:
             pipeline.execute_command(*call.replace("|", " ").split())

@@ -54,6 +54,10 @@ class ApiKeys:
         """Every key that was made, the oldest first, revoked ones too."""
         return [self.get(key_id.decode()) for key_id in self._context.redis.zrange(keys.API_KEYS, 0, -1)]
 
+    def is_any_made(self) -> bool:
+        """Whether a key was ever made, so that a key is needed, also when all have been revoked."""
+        return bool(self._context.redis.exists(keys.API_KEYS))
+
     def revoke(self, key_id: str) -> ApiKey:
         """Refuses the key from now on; revoking twice is revoking once. Raises NotFoundError."""
         self.get(key_id)

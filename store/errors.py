@@ -17,6 +17,9 @@ Unavailable = (
     WriteRefusedError,
 )
 
+# The server is there, and does not let its user run the command.
+Forbidden = redis.exceptions.NoPermissionError
+
 
 class StoreError(Exception):
     """A request that the store's rules refuse; the message is a sentence for the user."""

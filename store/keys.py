@@ -49,6 +49,7 @@ broker:{name}             what Celery keeps: the queues (lists of messages), nam
                                  are, and the channels of its remote control
 garbage                   set    paths of objects that nothing refers to any more; of folders, with a slash
 counters                  hash   what has been counted since the store was made; see counts.py
+probe                     string tries what the server lets its user do; see access.py
 ended                     channel ids of operations, as they end
 
 One server (or one with replicas), not a cluster: a script touches the keys of one session and of
@@ -72,6 +73,7 @@ SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
 BROKER = PREFIX + "broker:"
+PROBE = PREFIX + "probe"
 ENDED_CHANNEL = PREFIX + "ended"
 
 

@@ -12,8 +12,9 @@ from redis import Redis
 from celerity.health import health
 from settings import Settings
 from store import keys
+from store.access import rule
 from store.store import open_store
-from tests.store.conftest import announcement
+from tests.store.conftest import allow, announcement, least_user
 
 
 @pytest.fixture
@@ -47,6 +48,25 @@ def test_a_worker_is_healthy_while_its_heartbeat_is_fresh(
     with Redis.from_url(redis_url) as redis:
         redis.zincrby(keys.WORKERS, -(Settings().heartbeat_timeout + 1), f"{host}-1")
     assert asked(redis_url, tmp_path).exit_code == 1
+
+
+def test_asking_for_a_worker_tries_and_writes_nothing_else(redis_url: str, tmp_path: Path) -> None:
+    with Redis.from_url(redis_url) as redis:
+        redis.flushdb()
+        redis.config_resetstat()
+        asked(redis_url, tmp_path)
+        called = {name.removeprefix("cmdstat_") for name in redis.info("commandstats")}
+    assert "zrangebyscore" in called
+    assert not called & {"set", "hset", "sadd", "zadd", "xadd", "lpush", "publish", "multi", "expire", "del"}
+
+
+def test_a_user_who_may_not_ask_is_told_so(redis_url: str, tmp_path: Path) -> None:
+    with Redis.from_url(redis_url) as admin:
+        user = least_user(admin)
+        allow(admin, user, f"{rule(user)} -zrangebyscore")
+    result = asked(user.backend_url, tmp_path)
+    assert result.exit_code == 1 and result.output.startswith("Error: Redis: ")
+    assert "'zrangebyscore'" in result.output and "`celerity doctor` says what to grant" in result.output
 
 
 def test_without_redis_no_worker_is_healthy(tmp_path: Path) -> None:
