@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from contract.api_key import KeyLimits
+from models import bundled
 from settings import Settings
 from stack.process import ROOT
 from stack.stack import Stack
@@ -33,7 +34,9 @@ def score(prompt, tokens):
 class Reader:
     """Types what a page shows, with the address and the ids of this test's server in the place of the page's."""
 
-    def __init__(self, stack: Stack, session: Session, key_id: str, keys_url: str, programs: Path) -> None:
+    def __init__(
+        self, stack: Stack, session: Session, key_id: str, keys_url: str, programs: Path, models: Path
+    ) -> None:
         self._instead = {
             "http://127.0.0.1:8000": stack.url,
             # A long loop shows nothing more than a short one, and one that never ends, nothing at all.
@@ -44,7 +47,7 @@ class Reader:
         }
         settings = stack.plan.settings
         given = {"CELERITY_CLIENT_URL": stack.url, "DATA_DIR": str(settings.data_dir), "HF_HUB_OFFLINE": "1"}
-        given |= {"CELERITY_MODELS_DIR": str(settings.models_dir)}
+        given |= {"CELERITY_MODELS_DIR": str(models)}
         # Of the blocks before, where a page goes on from them.
         given |= {"api": f"{stack.url}{SESSIONS}", "session": session.path.rpartition("/")[2]}
         self._environment, self._keys_url = {**os.environ, **given}, keys_url
@@ -64,11 +67,20 @@ class Reader:
 
 
 @pytest.fixture
-def reader(stack: Stack, http: httpx.Client, redis_url: str, tmp_path: Path) -> Reader:
+def reader(stack: Stack, http: httpx.Client, models_dir: Path, redis_url: str, tmp_path: Path) -> Reader:
     store = open_store(Settings(redis_url=redis_url, data_dir=tmp_path))
     key, _ = store.api_keys.create("reader", KeyLimits())
     store.close()
-    return Reader(stack, Session(http), key.id, redis_url, programs_of_make_setup(tmp_path / "bin"))
+    programs = programs_of_make_setup(tmp_path / "bin")
+    return Reader(stack, Session(http), key.id, redis_url, programs, models_of_make_setup(tmp_path, models_dir))
+
+
+def models_of_make_setup(folder: Path, models_dir: Path) -> Path:
+    """A folder with the model that the pages name, and no broken one, of which `celerity doctor` complains."""
+    link = folder / "models" / bundled.NAME
+    link.parent.mkdir(parents=True)
+    link.symlink_to(models_dir / bundled.NAME)
+    return folder / "models"
 
 
 def programs_of_make_setup(folder: Path) -> Path:
