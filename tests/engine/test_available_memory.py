@@ -4,8 +4,15 @@ from pathlib import Path
 
 import psutil
 import pytest
+import torch
 
-from workers.engine.available_memory import available_bytes
+from contract.operation import ErrorCode
+from contract.session import LoraConfig
+from tests.engine.asking import failure_of, sample, sample_request
+from tests.engine.conftest import StartEngine
+from workers.engine import decode_batch
+from workers.engine.available_memory import available_bytes, total_bytes
+from workers.engine.base_model import BaseModel
 
 NO_LIMIT_OF_V1 = "9223372036854771712"
 
@@ -63,3 +70,23 @@ def test_without_a_limit_it_is_the_hosts_memory(
     for folder in ("", "memory"):
         write(tmp_path / "cgroups" / folder, files)
     assert left(tmp_path, memberships) == host.available
+
+
+@pytest.mark.parametrize(("limit", "total"), [("10000", 10000), ("max", psutil.virtual_memory().total)])
+def test_a_containers_limit_is_all_the_memory_there_is(tmp_path: Path, limit: str, total: int) -> None:
+    write(tmp_path / "cgroups", version_2(limit, "4000", "0"))
+    (tmp_path / "memberships").write_text("0::/\n")
+    assert total_bytes(tmp_path / "memberships", tmp_path / "cgroups") == total
+
+
+def test_the_cache_of_a_container_has_half_of_its_limit(
+    tiny: Path, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = BaseModel(tiny, torch.device("cpu"), torch.float32).kv_bytes_per_token
+    monkeypatch.setattr(decode_batch, "total_bytes", lambda: 2 * 20 * token)
+    engine = start_engine()
+    engine.create_adapter("s", tiny, LoraConfig(), 0).result()
+    refused = failure_of(engine.sample("s", sample_request([range(5)], max_tokens=30)))
+    assert refused.code is ErrorCode.RESOURCE_EXHAUSTED
+    assert "this device holds 20." in refused.message
+    assert sample(engine, [range(5)], max_tokens=15)

@@ -1,4 +1,4 @@
-"""How much more memory this process may take: what the host has, or what a container's limit leaves."""
+"""How much memory this process may take: what the host has, or what a container's limit says and leaves."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,19 +25,30 @@ VERSIONS = {
 
 def available_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) -> int:
     """Of the host's memory, and of each cgroup's that this process is in."""
-    return max(0, min([psutil.virtual_memory().available, *_left(memberships, cgroups)]))
+    left = (limit - _in_use(folder, version) for folder, version, limit in _limits(memberships, cgroups))
+    return max(0, min([psutil.virtual_memory().available, *left]))
 
 
-def _left(memberships: Path, cgroups: Path) -> Iterator[int]:
-    """What each limit that there is leaves."""
+def total_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) -> int:
+    """As `available_bytes`, as if nothing were taken yet."""
+    return min([psutil.virtual_memory().total, *(limit for _, _, limit in _limits(memberships, cgroups))])
+
+
+def _limits(memberships: Path, cgroups: Path) -> Iterator[tuple[Path, _Version, int]]:
+    """Each group that has a limit, in bytes."""
     for folder, number in own_groups("memory", memberships, cgroups):
         version = VERSIONS[number]
         try:
-            limit, use = (folder / version.limit).read_text().strip(), int((folder / version.use).read_text())
-            lines = (folder / "memory.stat").read_text().splitlines()
+            limit = (folder / version.limit).read_text().strip()
         except FileNotFoundError:
             # The root has no limit, and a container need not see the groups above its own.
             continue
         if limit != "max":
-            cache = sum(int(line.split()[1]) for line in lines if line.startswith(f"{version.cache} "))
-            yield int(limit) - use + cache
+            yield folder, version, int(limit)
+
+
+def _in_use(folder: Path, version: _Version) -> int:
+    """Without the cache that goes when it must."""
+    lines = (folder / "memory.stat").read_text().splitlines()
+    cache = sum(int(line.split()[1]) for line in lines if line.startswith(f"{version.cache} "))
+    return int((folder / version.use).read_text()) - cache

@@ -1,12 +1,12 @@
 """The sequences that decode together on one base model: admit, run, postprocess."""
 
 import math
-import os
 from collections.abc import Callable
 
 import torch
 from torch import Tensor
 
+from workers.engine.available_memory import total_bytes
 from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention
 from workers.engine.crowd import Crowds
@@ -161,7 +161,7 @@ class DecodeBatch:
 
 
 def _cache_budget(device: torch.device) -> int:
-    """Bytes that the cache may take: half of what is free on a GPU, half of the host's memory on a CPU."""
+    """Bytes that the cache may take: half of what is free on a GPU, half of what this process may take on a CPU."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] // 2
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return total_bytes() // 2
