@@ -97,6 +97,8 @@ class Catalog:
             if len(self._empty) < MOST_EMPTY:
                 self._empty[name] = NO_MODEL
             return
+        # An earlier folder may have a folder of this name, without a model.
+        self._empty.pop(name, None)
         try:
             self._models[name] = (inspect(name, directory, self._describe), directory)
         except ValueError as error:

@@ -106,6 +106,15 @@ def test_of_two_models_with_one_name_the_earlier_folders_counts(tmp_path: Path) 
     assert Catalog([tmp_path / "a", tmp_path / "b"]).directory("m") == first
 
 
+def test_a_folder_without_a_model_does_not_hide_the_model_of_a_later_folder(tmp_path: Path) -> None:
+    (tmp_path / "a" / "m").mkdir(parents=True)
+    second = write_model(tmp_path / "b" / "m")
+    catalog = Catalog([tmp_path / "a", tmp_path / "b"])
+    assert [card.name for card in catalog.cards()] == ["m"]
+    assert catalog.directory("m") == second
+    assert not catalog.unserved
+
+
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="gone is not a directory"):
         Catalog([tmp_path / "gone"])
