@@ -18,6 +18,7 @@ from tests.engine.asking import failure_of
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
 from workers.engine import loading
+from workers.engine.base_model import BaseModel
 from workers.engine.description import describe
 from workers.engine.loading import load_end_tokens, load_model
 
@@ -114,17 +115,31 @@ def test_a_model_that_is_larger_than_the_memory_left_says_so(tmp_path: Path, mon
     load_model(directory, CPU, torch.bfloat16)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [
+        OSError(errno.EMFILE, "Too many open files"),
+        OSError(errno.ENOSPC, "No space left on device"),
+        torch.AcceleratorError("an illegal memory access was encountered"),
+        RuntimeError("CUDA error: uncorrectable ECC error encountered"),
+        RuntimeError("cuBLAS error: CUBLAS_STATUS_NOT_INITIALIZED"),
+        RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
+        RuntimeError("can't start new thread"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize(("owner", "step"), [(AutoModelForCausalLM, "from_pretrained"), (BaseModel, "_check_passes")])
 def test_a_fault_of_the_machine_is_no_refusal_of_the_model(
-    tmp_path: Path, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, start_engine: StartEngine, monkeypatch: pytest.MonkeyPatch, fault: Exception, owner: type, step: str
 ) -> None:
     directory, engine = make_tiny_model(tmp_path), start_engine()
 
     def exhausted(*_: object, **__: object) -> None:
-        raise OSError(errno.EMFILE, "Too many open files")
+        raise fault
 
     with monkeypatch.context() as patch:
-        patch.setattr(AutoModelForCausalLM, "from_pretrained", exhausted)
-        assert isinstance(engine.create_adapter("s", directory, LoraConfig(), 0).exception(), OSError)
+        patch.setattr(owner, step, exhausted)
+        assert engine.create_adapter("s", directory, LoraConfig(), 0).exception() is fault
     engine.create_adapter("s", directory, LoraConfig(), 0).result()
 
 

@@ -10,7 +10,9 @@ import torch
 from contract.operation import ErrorCode, OperationFailedError
 
 MOST_CHARACTERS = 300
-PASSING = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR}
+PASSING = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOSPC}
+# How the plain RuntimeErrors of a device begin, and of a process that may have no more threads.
+OF_THE_MACHINE = ("CUDA", "cuBLAS", "CUBLAS", "cuDNN", "CUDNN", "can't start new thread")
 
 
 class EngineClosedError(Exception):
@@ -80,8 +82,13 @@ def as_failure(error: Exception) -> Exception:
 
 
 def is_of_the_machine(error: Exception) -> bool:
-    """Whether the same may succeed at another time: no memory, no file left to open, a disk that does not answer."""
-    return is_out_of_memory(error) or (isinstance(error, OSError) and error.errno in PASSING)
+    """Whether the same may succeed at another time: no memory, no file or thread left, a disk that is full or does not
+    answer, a device that fails."""
+    if isinstance(error, OSError):
+        return is_out_of_memory(error) or error.errno in PASSING
+    if isinstance(error, torch.AcceleratorError):
+        return True
+    return is_out_of_memory(error) or (isinstance(error, RuntimeError) and str(error).startswith(OF_THE_MACHINE))
 
 
 def is_out_of_memory(error: Exception) -> bool:
