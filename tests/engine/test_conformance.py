@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.model_table import make_family
 from workers.engine import llama, transformers_stack
@@ -14,6 +15,7 @@ from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention, SpanAttention
 from workers.engine.causal_attention import AttentionLayer
+from workers.engine.forward_pass import ForwardPass
 from workers.engine.head import Head
 from workers.engine.llama import Llama
 
@@ -53,58 +55,94 @@ def _with(change: dict[str, Any]) -> Callable[..., AttentionLayer]:
 
 
 @pytest.mark.parametrize(
-    ("family", "config", "fault"),
+    ("family", "config", "fault", "dtype"),
     [
-        ("phi3", {"sliding_window": 200}, {"window": None}),
-        ("phi3", {"sliding_window": 200}, {"window": 199}),
-        ("gemma2", {"attn_logit_softcapping": 50.0}, {"softcap": None}),
-        ("granite", {"attention_multiplier": 0.3}, {"scale": 0.301}),
-        ("gpt_oss", {}, {"sinks_H": None}),
-        ("mistral", {"sliding_window": 200}, {"window": 199}),
+        ("phi3", {"sliding_window": 200}, {"window": None}, torch.float32),
+        ("phi3", {"sliding_window": 200}, {"window": 199}, torch.float32),
+        ("gemma2", {"attn_logit_softcapping": 50.0}, {"softcap": None}, torch.float32),
+        ("granite", {"attention_multiplier": 0.3}, {"scale": 0.301}, torch.float32),
+        ("gpt_oss", {}, {"sinks_H": None}, torch.float32),
+        ("mistral", {"sliding_window": 200}, {"window": 199}, torch.float32),
+        # What rounding in bf16 does not hide, at these sizes.
+        ("phi3", {"sliding_window": 200}, {"window": 100}, torch.bfloat16),
+        ("gemma2", SERVED["gemma2"], {"softcap": None}, torch.bfloat16),
+        ("granite", {"attention_multiplier": 0.3}, {"scale": 0.6}, torch.bfloat16),
+        ("gpt_oss", {}, {"sinks_H": None}, torch.bfloat16),
+        ("mistral", {"sliding_window": 200}, {"window": 100}, torch.bfloat16),
     ],
 )
 def test_a_fault_in_attention_is_found_wherever_it_begins(
-    family: str, config: dict[str, Any], fault: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str,
+    config: dict[str, Any],
+    fault: dict[str, Any],
+    dtype: torch.dtype,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     directory = make_family(family, tmp_path, **config)
     for decoder in (transformers_stack, llama):
         monkeypatch.setattr(decoder, "AttentionLayer", _with(fault))
     with pytest.raises(ValueError, match=r"its hidden states are not those of transformers: off by \d"):
-        BaseModel(directory, CPU, torch.float32)
+        BaseModel(directory, CPU, dtype)
 
 
-def test_a_fault_of_scaled_angles_is_found_wherever_it_begins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_fault_of_scaled_angles_is_found_wherever_it_begins(
+    dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = Llama._rotation
     monkeypatch.setattr(Llama, "_rotation", lambda self, like, positions: right(self, like, positions.clamp(max=200)))
-    with pytest.raises(ValueError, match="from token 200 of 256 on, its hidden states are not those of transformers"):
-        BaseModel(make_family("llama", tmp_path, **SERVED["llama"]), CPU, torch.float32)
+    with pytest.raises(ValueError, match=r"from token 2\d\d of 256 on, its hidden states are not those of"):
+        BaseModel(make_family("llama", tmp_path, **SERVED["llama"]), CPU, dtype)
 
 
+@pytest.mark.parametrize(("dtype", "factor"), [(torch.float32, 1.001), (torch.bfloat16, 1.5)])
 @pytest.mark.parametrize("part", [SpanAttention, DecodeAttention])
-def test_a_fault_of_the_cache_alone_is_found(part: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_cache_alone_is_found(
+    part: Any, dtype: torch.dtype, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = part.__call__
-    monkeypatch.setattr(part, "__call__", lambda self, *parts: right(self, *parts) * 1.001)
+    monkeypatch.setattr(part, "__call__", lambda self, *parts: right(self, *parts) * factor)
     with pytest.raises(ValueError, match="From a cache of keys and values"):
-        BaseModel(make_family("phi3", tmp_path), CPU, torch.float32)
+        BaseModel(make_family("phi3", tmp_path), CPU, dtype)
 
 
-def test_a_fault_of_a_pass_over_whole_sequences_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_fault_of_a_pass_over_whole_sequences_is_found(
+    dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     right = SegmentAttention.whole
     monkeypatch.setattr(SegmentAttention, "whole", lambda lengths: right([sum(lengths)]))
     with pytest.raises(ValueError, match="In a pass over whole sequences"):
-        BaseModel(make_family("olmo2", tmp_path), CPU, torch.float32)
+        BaseModel(make_family("olmo2", tmp_path), CPU, dtype)
 
 
+@pytest.mark.parametrize("family", ["mixtral", "llama"])
+def test_a_fault_at_every_other_token_is_found_in_mixtures_too(
+    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hidden(self: BaseModel, forward_pass: ForwardPass) -> Tensor:
+        hidden_TD = right(self, forward_pass)
+        hidden_TD[::2] *= 1.001
+        return hidden_TD
+
+    right = BaseModel.hidden
+    monkeypatch.setattr(BaseModel, "hidden", hidden)
+    with pytest.raises(ValueError, match=r"from token 0 of .*, its hidden states are not those of transformers"):
+        BaseModel(make_family(family, tmp_path), CPU, torch.float32)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(
     ("family", "config"),
-    [("granite", {"logits_scaling": 7.0}), ("gemma2", {"final_logit_softcapping": 30.0}), ("cohere", {})],
+    [("granite", {"logits_scaling": 7.0}), ("gemma2", {"final_logit_softcapping": 3.0}), ("cohere", {})],
 )
 def test_a_head_without_its_scale_or_cap_is_found(
-    family: str, config: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    family: str, config: dict[str, Any], dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(Head, "product", lambda self, hidden: self._linear.product(hidden))
     with pytest.raises(ValueError, match="its logits are not those of transformers"):
-        BaseModel(make_family(family, tmp_path, **config), CPU, torch.float32)
+        BaseModel(make_family(family, tmp_path, **config), CPU, dtype)
 
 
 def test_of_a_multimodal_model_every_text_layer_is_adapted_and_nothing_else(tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ class Reference:
         """`is_lean`: it is our own decoder that will serve it."""
         model.set_attn_implementation("eager")
         generator = torch.Generator(device=model.device).manual_seed(0)
-        self._is_mixture = any(weight.ndim == 3 for weight in decoder.parameters())
+        has_experts = any(weight.ndim == 3 for weight in decoder.parameters())
+        self._changes_routes = has_experts and model.dtype != torch.float32
         long_T, short_T = (
             torch.randint(config.vocab_size, (length,), generator=generator, device=model.device)
             for length in _lengths(model, config, is_lean)
@@ -89,8 +90,8 @@ class Reference:
             )
 
     def _typical(self, off_T: Tensor) -> float:
-        """Of a few tokens. Where there are routers a rounding may send several of them elsewhere: the median tells."""
-        return float(off_T.median()) if self._is_mixture else _second(off_T)
+        """Of a few tokens. Rounding to bf16 may send several of them to other experts: the median tells."""
+        return float(off_T.median()) if self._changes_routes else _second(off_T)
 
 
 def _second(off_T: Tensor) -> float:
