@@ -3,6 +3,8 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from threading import Lock
 from typing import TypeVar
 
 from contract.operation import ErrorCode, OperationFailedError, OperationKind
@@ -43,6 +45,17 @@ class Deadline:
             raise self._passed()
         return future.result()
 
+    @contextmanager
+    def holding(self, lock: Lock) -> Iterator[None]:
+        """Holds the lock, once it is free. Raises OperationFailedError, TIMEOUT, when it is not free in time."""
+        remaining = self.remaining
+        if not lock.acquire(timeout=-1 if remaining is None else remaining):
+            raise self._passed()
+        try:
+            yield
+        finally:
+            lock.release()
+
     def within(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         """The chunks, as long as there is time. Raises OperationFailedError, TIMEOUT."""
         for chunk in chunks:
@@ -50,22 +63,37 @@ class Deadline:
             yield chunk
 
     def _passed(self) -> OperationFailedError:
+        return OperationFailedError(ErrorCode.TIMEOUT, self._sentence(f"{self._seconds:g} s"))
+
+    def _sentence(self, limit: str) -> str:
         happened, advice = _SENTENCES.get(self._kind, _SENTENCE)
-        return OperationFailedError(
-            ErrorCode.TIMEOUT,
-            f"{happened.format(kind=self._kind, seconds=f'{self._seconds:g} s')} {advice}, or allow more time: "
-            f"timeout_seconds, up to the server's {setting_of(self._kind)}.",
+        return (
+            f"{happened.format(kind=self._kind, limit=limit)} {advice}, or allow more time: "
+            f"timeout_seconds, up to the server's {setting_of(self._kind)}."
         )
 
 
+class RestoreDeadline(Deadline):
+    """The end of the time that it may take to bring a session back into memory for its next operation."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(OperationKind.CREATE_SESSION, seconds, clock)
+
+    def _sentence(self, limit: str) -> str:
+        return (
+            f"The session was not back in its worker's memory within {limit}: {_HELD_UP} The operation has changed "
+            f"nothing. Try again; the server's {setting_of(self._kind)} allows more time, no field of a request does."
+        )
+
+
+_HELD_UP = "its base model was still being fetched or loaded, or the adapters of others left no room."
 _SENTENCE = (
-    "This {kind} ran for longer than its limit of {seconds} and was stopped: it has changed nothing.",
+    "This {kind} ran for longer than its limit of {limit} and was stopped: it has changed nothing.",
     "Ask for less in one call",
 )
 _SENTENCES = {
     OperationKind.CREATE_SESSION: (
-        "The session's adapter was not in its worker's memory within {seconds}: its base model was still being fetched "
-        "or loaded, or the adapters of others left no room.",
+        f"The session's adapter was not in its worker's memory within {{limit}}: {_HELD_UP}",
         "Try again",
     )
 }

@@ -7,7 +7,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
+from operator import is_
 from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
@@ -22,7 +24,7 @@ from store.snapshots import Replayed
 from store.store import Store
 from store.workers import needed
 from workers.background import in_background
-from workers.deadline import Deadline
+from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
 from workers.engine.failures import ModelRefusedError
@@ -83,49 +85,51 @@ class Residency:
     def hold(self, claim: Claim) -> Iterator[Deadline]:
         """Brings the claimed operation's session into memory, as it was before that operation, and keeps it there.
 
-        The operation's time begins then. To bring it there has a limit of its own, but for the replay: every piece of
-        that has come to its end before, and one that was cut would begin again with the next operation.
+        The operation's time begins then; it begins at once, and waiting here counts, when the session is in memory
+        already. To bring it there has a limit of its own, but for the replay: every piece of that has come to its end
+        before, and one that was cut would begin again with the next operation.
 
         Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, that takes too long,
         or the session has been elsewhere and come back since the operation was claimed.
         """
-        is_creation = claim.kind is OperationKind.CREATE_SESSION
-        coming = Deadline(OperationKind.CREATE_SESSION, claim.timeout_seconds if is_creation else self._create_timeout)
-        with self._door:
+        own = Deadline(claim.kind, claim.timeout_seconds)
+        coming = own if claim.kind is OperationKind.CREATE_SESSION else RestoreDeadline(self._create_timeout)
+        lock = self._lock(claim.session_id)
+        is_here = _is_good_for(claim, self._residents.get(claim.session_id))
+        with (own if is_here else coming).holding(self._door):
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
-        with self._lock(claim.session_id):
+        # Whoever restores it meanwhile keeps to that limit, and may then replay for as long as it takes.
+        with own.holding(lock) if is_here else lock:
             resident = self._residents.get(claim.session_id)
-            if resident is None or resident.epoch != claim.epoch or resident.changed_by >= claim.seq:
+            if resident is None or not _is_good_for(claim, resident):
                 _refuse_if_late(claim, resident)
-                resident = self._restore(claim, coming)
+                resident, is_here = self._restore(claim, coming), False
             if claim.kind.changes_the_adapter:
                 resident.changed_by = claim.seq
             self._residents.move_to_end(claim.session_id)
-            resident.users += 1
+            self._count_user(resident, 1)
         self._park_surplus()
         try:
-            yield Deadline(claim.kind, claim.timeout_seconds)
+            yield own if is_here else Deadline(claim.kind, claim.timeout_seconds)
         finally:
-            with self._lock(claim.session_id):
-                resident.users -= 1
+            self._count_user(resident, -1)
 
     def release(self, session_id: str) -> None:
-        """Frees the session's adapter; releasing it twice is releasing it once."""
-        with self._lock(session_id):
-            self._drop(session_id)
+        """Frees the session's adapter, as soon as the engine comes to it; releasing it twice is releasing it once."""
+        lock = self._lock(session_id)
+        lock.acquire()
+        self._drop(session_id, lock)
 
     def release_others(self, read_held: Callable[[], set[str]]) -> None:
-        """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time,
-        since a heartbeat must not wait. `read_held` asks which are."""
+        """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time.
+        A heartbeat waits neither for that nor for the engine. `read_held` asks which are."""
         # What comes here while the answer is on its way is not in it: only what was here before may go.
         before = list(self._residents.items())
         held = read_held()
         for session_id, resident in before:
             if session_id not in held:
-                with self._lock_if_free(session_id) as is_ours:
-                    if is_ours and self._residents.get(session_id) is resident:
-                        self._drop(session_id)
+                self._drop_if_free(session_id, partial(is_, resident))
 
     def _lock(self, session_id: str) -> Lock:
         """The session's own: the same for all who have it at the same time."""
@@ -135,9 +139,32 @@ class Residency:
                 lock = self._locks[session_id] = threading.Lock()
             return lock
 
-    def _drop(self, session_id: str) -> None:
-        self._engine.drop_adapter(session_id).result()
-        self._residents.pop(session_id, None)
+    def _count_user(self, resident: Resident, more: int) -> None:
+        """Not under the session's lock: an operation that has ended does not wait for it."""
+        with self._lock_of_locks:
+            resident.users += more
+
+    def _drop(self, session_id: str, lock: Lock) -> None:
+        """Has the session's adapter freed. The caller has taken the session's lock and waits for nothing: the lock is
+        released when the adapter is gone."""
+
+        def gone(_: object) -> None:
+            self._residents.pop(session_id, None)
+            lock.release()
+
+        self._engine.drop_adapter(session_id).add_done_callback(gone)
+
+    def _drop_if_free(self, session_id: str, may_go: Callable[[Resident], bool]) -> int:
+        """The bytes that this frees: none when the session's lock is taken, or the resident there may not go."""
+        lock = self._lock(session_id)
+        if not lock.acquire(blocking=False):
+            return 0
+        resident = self._residents.get(session_id)
+        if resident is None or not may_go(resident):
+            lock.release()
+            return 0
+        self._drop(session_id, lock)
+        return resident.size
 
     def _park_surplus(self) -> None:
         for session_id in list(self._residents)[: max(0, len(self._residents) - self._most)]:
@@ -146,24 +173,10 @@ class Residency:
     def _park(self, session_id: str) -> int:
         """The bytes that this frees: none when the session is in use. A parked session needs nothing but to leave:
         its next operation restores it like any other."""
-        with self._lock_if_free(session_id) as is_ours:
-            resident = self._residents.get(session_id)
-            if not is_ours or resident is None or resident.users:
-                return 0
-            self._drop(session_id)
+        freed = self._drop_if_free(session_id, lambda resident: not resident.users)
+        if freed:
             log.info("session %s parked", session_id)
-            return resident.size
-
-    @contextmanager
-    def _lock_if_free(self, session_id: str) -> Iterator[bool]:
-        """The session's lock unless another has it; whether it was taken."""
-        lock = self._lock(session_id)
-        is_ours = lock.acquire(blocking=False)
-        try:
-            yield is_ours
-        finally:
-            if is_ours:
-                lock.release()
+        return freed
 
     def _make_room(self, size: int, coming: Deadline) -> None:
         """Parks what is idle, and waits for what is not, until an adapter of this size fits.
@@ -199,7 +212,7 @@ class Residency:
         coming.answer(self._engine.drop_adapter(claim.session_id))
         self._residents.pop(claim.session_id, None)
         resident = Resident(claim.spec.adapter_bytes)
-        with self._door:
+        with coming.holding(self._door):
             self._make_room(resident.size, coming)
             self._create(claim, state, directory, coming)
             self._residents[claim.session_id] = resident
@@ -253,6 +266,11 @@ class Residency:
             # It failed so the first time too, and what it did then, clearing the gradients, is done again.
             if failed.error.code is not ErrorCode.NON_FINITE:
                 raise
+
+
+def _is_good_for(claim: Claim, resident: Resident | None) -> bool:
+    """Whether this is the session's adapter as it was before the operation."""
+    return resident is not None and resident.epoch == claim.epoch and resident.changed_by < claim.seq
 
 
 def _refuse_if_late(claim: Claim, resident: Resident | None) -> None:

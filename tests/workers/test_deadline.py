@@ -1,11 +1,12 @@
 """How long an operation may run, by a clock that stands still."""
 
+import threading
 from concurrent.futures import Future
 
 import pytest
 
 from contract.operation import ErrorCode, OperationFailedError, OperationKind
-from workers.deadline import Deadline
+from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.commit import commit
 
 SAMPLE = OperationKind.SAMPLE
@@ -51,6 +52,27 @@ def test_its_error_says_what_happened_and_what_to_do(kind: OperationKind, happen
     assert raised.value.error.code is ErrorCode.TIMEOUT
     assert happened in str(raised.value)
     assert str(raised.value).endswith(f"or allow more time: timeout_seconds, up to the server's {setting}.")
+
+
+def test_a_session_that_does_not_come_back_in_time_is_no_matter_of_the_request() -> None:
+    clock = Clock()
+    deadline = RestoreDeadline(2.5, clock)
+    clock.now += 3
+    with pytest.raises(OperationFailedError, match="not back in its worker's memory") as raised:
+        deadline.check()
+    assert raised.value.error.code is ErrorCode.TIMEOUT
+    assert "CELERITY_CREATE_SESSION_TIMEOUT" in str(raised.value)
+    assert "timeout_seconds" not in str(raised.value)
+
+
+def test_a_lock_is_waited_for_until_then_and_is_free_afterwards() -> None:
+    lock = threading.Lock()
+    with lock, pytest.raises(OperationFailedError), Deadline(SAMPLE, 0.01).holding(lock):
+        pytest.fail("it is taken")
+    for seconds in (60.0, None):
+        with Deadline(SAMPLE, seconds).holding(lock):
+            assert lock.locked()
+        assert not lock.locked()
 
 
 def passed() -> Deadline:

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -86,9 +87,15 @@ def test_the_task_goes_through_the_broker_a_script_and_the_backend_and_leaves_no
         assert not redis.exists(keys.operation(shift.worker.probe.id))
 
 
-def wait_for_message(redis: Redis, shift: Shift) -> None:
-    while not redis.llen(keys.BROKER + shift.worker.worker_id):
+def eventually(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def wait_for_message(redis: Redis, shift: Shift) -> None:
+    eventually(lambda: redis.llen(keys.BROKER + shift.worker.worker_id))
 
 
 def test_until_the_task_is_back_nobody_is_told_of_the_worker(begin: Begin) -> None:
@@ -97,19 +104,28 @@ def test_until_the_task_is_back_nobody_is_told_of_the_worker(begin: Begin) -> No
         redis.delete(keys.WORKERS)
         heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
         heartbeat.start()
-        wait_for_message(redis, shift)
-        assert shift.store.workers.known() == []
-        shift.worker.probe.end()
-        while not shift.store.workers.known():
-            time.sleep(0.01)
-        heartbeat.stop()
+        try:
+            wait_for_message(redis, shift)
+            assert shift.store.workers.known() == []
+            shift.worker.probe.end()
+            eventually(shift.store.workers.known)
+        finally:
+            heartbeat.stop()
 
 
 def test_a_worker_that_is_asked_to_end_meanwhile_does(begin: Begin) -> None:
-    shift = begin()
-    heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
-    heartbeat.start()
-    heartbeat.stop()
+    shift = begin(heartbeat_interval=0.01)
+    with Redis.from_url(shift.worker.settings.redis_url) as redis:
+        redis.delete(keys.WORKERS)
+        heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
+        heartbeat.start()
+        wait_for_message(redis, shift)
+    stopping = threading.Thread(target=heartbeat.stop, daemon=True)
+    stopping.start()
+    stopping.join(30)
+    assert not stopping.is_alive()
+    assert not heartbeat._thread.is_alive()
+    assert shift.store.workers.known() == []
 
 
 class Exited(BaseException):

@@ -22,6 +22,8 @@ TRAIN, STEP, SAMPLE = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP, 
 SAVE = OperationKind.INFERENCE_CHECKPOINT
 BATCH = packed([random_sample(1, 6), random_sample(2, 6)])
 SHORT = 0.2
+# Enough for what a tiny model does in it, on a busy machine too.
+AMPLE = 5.0
 
 
 def run(shift: Shift, session: Session, kind: OperationKind, request: Any, seconds: float | None = None) -> Operation:
@@ -96,6 +98,45 @@ def test_the_setting_holds_where_the_request_says_nothing(begin: Begin) -> None:
     assert endless.error is not None and "0.2 s" in endless.error.message
 
 
+def test_a_sample_fails_in_its_time_while_another_sessions_adapter_is_long_in_coming(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift = begin()
+    session = shift.session()
+    shift.sample(session)
+    gate = Gate(monkeypatch, shift.worker.engine, "create_adapter")
+    creating = threading.Thread(target=created, args=(shift,))
+    creating.start()
+    gate.wait()
+    operation = shift.store.operations.accept(session.id, SAMPLE, sample_request([[1]]), timeout_seconds=SHORT)
+    sampling = threading.Thread(target=shift.deliver)
+    sampling.start()
+    sampling.join(20)
+    ended = shift.store.operations.get(session.id, operation.id)
+    gate.open()
+    for thread in (sampling, creating):
+        thread.join()
+    assert code_of(ended) is ErrorCode.TIMEOUT
+    assert shift.sample(session), "the next one is served"
+
+
+def test_a_session_that_does_not_come_back_in_time_is_no_matter_of_the_samples_limit(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift = begin()
+    session = shift.session()
+    shift.end()
+    shift._settings = msgspec.structs.replace(shift._settings, create_session_timeout=SHORT)
+    shift.worker = shift._begin()
+    shift.store.janitor.move_sessions_of(shift.store.workers.left())
+    gate = Gate(monkeypatch, core, "BaseModel")
+    failed = run(shift, session, SAMPLE, sample_request([[1]]))
+    gate.open()
+    assert code_of(failed) is ErrorCode.TIMEOUT
+    assert failed.error is not None and "CELERITY_CREATE_SESSION_TIMEOUT" in failed.error.message
+    assert "timeout_seconds" not in failed.error.message
+
+
 def test_a_step_that_the_engine_has_no_time_for_is_not_taken(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     shift = begin()
     session, other = shift.session(), shift.session()
@@ -117,11 +158,11 @@ def test_a_checkpoint_that_is_not_written_in_time_does_not_exist(begin: Begin, m
     session = shift.session()
     objects = shift.store._objects
     gate = Gate(monkeypatch, objects, "put", at=2)
-    operation = shift.store.operations.accept(session.id, SAVE, CheckpointRequest(), timeout_seconds=1.0)
+    operation = shift.store.operations.accept(session.id, SAVE, CheckpointRequest(), timeout_seconds=AMPLE)
     saving = threading.Thread(target=shift.deliver)
     saving.start()
     gate.wait()
-    saving.join(1.2)
+    saving.join(AMPLE + 0.2)
     gate.open()
     saving.join()
     assert code_of(shift.store.operations.get(session.id, operation.id)) is ErrorCode.TIMEOUT
@@ -170,12 +211,12 @@ def test_what_is_replayed_has_no_limit_and_takes_nothing_of_the_operations_own(
     gate = Gate(monkeypatch, shift.worker.engine, "optim_step")
     shift.store.janitor.move_sessions_of(shift.store.workers.left())
     operation = shift.store.operations.accept(
-        session.id, SAMPLE, sample_request([[1]], max_tokens=2), timeout_seconds=2.0
+        session.id, SAMPLE, sample_request([[1]], max_tokens=2), timeout_seconds=AMPLE
     )
     running = threading.Thread(target=shift.deliver)
     running.start()
     gate.wait()
-    running.join(2.5)
+    running.join(AMPLE + 0.2)
     gate.open()
     running.join()
     assert shift.store.operations.get(session.id, operation.id).status is OperationStatus.COMPLETED
