@@ -32,14 +32,15 @@ def doctor(as_json: bool) -> None:
 
 
 def _objects(settings: Settings) -> Iterator[Finding]:
-    if not settings.objects_url:
-        return
     try:
         open_objects(settings.objects_url, settings.data_dir).check()
     except ValueError as error:
-        yield Finding("objects", str(error), "name a bucket or a folder that is there, and the keys that open it")
+        named = "name a bucket or a folder that is there, and the keys that open it"
+        local = "make it writable for the user of this process, or name another folder in DATA_DIR"
+        yield Finding("objects", str(error), named if settings.objects_url else local)
         return
-    yield Finding("objects", f"reached at {settings.objects_url}")
+    if settings.objects_url:
+        yield Finding("objects", f"reached at {settings.objects_url}")
 
 
 def _torch(settings: Settings) -> Iterator[Finding]:

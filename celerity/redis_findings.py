@@ -3,13 +3,14 @@
 import os
 from collections.abc import Callable, Iterator
 
-import msgspec
 from celery import Celery
 from kombu.exceptions import OperationalError
+from obstore.store import MemoryStore
 
 from celerity.finding import Finding
 from settings import Settings
 from store.errors import Unavailable
+from store.objects import Objects
 from store.store import Store, open_store
 
 FAILS = "tasks would not reach workers, or would fail there: see CELERITY_REDIS_URL"
@@ -18,7 +19,8 @@ RULE = "docs/operations.md says what Redis must allow and how its URL is written
 
 def redis_findings(settings: Settings) -> Iterator[Finding]:
     try:
-        store = open_store(msgspec.structs.replace(settings, objects_url=""))
+        # Its objects are another finding.
+        store = open_store(settings, Objects(MemoryStore()))
     except ValueError as error:
         yield Finding("Redis", str(error), "correct CELERITY_REDIS_URL")
         return

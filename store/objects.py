@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterable
 from datetime import timedelta
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import obstore
 from obstore.exceptions import BaseError as ObjectStoreError
@@ -23,9 +24,10 @@ class Objects:
     def check(self) -> None:
         """Raises ValueError when a store elsewhere cannot be read: there is no such bucket, or its keys are not good.
 
-        A folder was seen as it was opened.
+        A folder was seen as it was opened, and must be one that can be written.
         """
         if self._root:
+            _check_writable(self._root)
             return
         try:
             next(iter(obstore.list(self._store, chunk_size=1)), None)
@@ -75,15 +77,27 @@ class Objects:
         return shutil.disk_usage(self._root).free if self._root else None
 
 
+def _check_writable(folder: Path) -> None:
+    try:
+        with TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise ValueError(f"the objects' folder {folder} cannot be written: {error.strerror}") from error
+
+
 def open_objects(url: str, data_dir: Path) -> Objects:
     """The store at `url` (s3://bucket/prefix, file:///path, ...); without one, a folder of `data_dir`.
 
-    Raises ValueError for what is no such URL, a folder that is not there, or a store that not every process would share
-    or that signs no URLs.
+    Raises ValueError for what is no such URL, a folder that is not there or cannot be made, or a store that not every
+    process would share or that signs no URLs.
     """
     if url:
         return Objects(_opened(url))
-    return Objects(LocalStore(str((data_dir / "objects").absolute()), mkdir=True))
+    folder = (data_dir / "objects").absolute()
+    try:
+        return Objects(LocalStore(str(folder), mkdir=True))
+    except (ObjectStoreError, OSError) as error:
+        raise ValueError(f"the objects' folder {folder} of DATA_DIR cannot be made: {_reason(error)}") from error
 
 
 def _opened(url: str) -> ObjectStore:

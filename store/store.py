@@ -86,7 +86,10 @@ class Store:
         return Counts(self._redis.hgetall(keys.COUNTERS))
 
 
-def open_store(settings: Settings) -> Store:
-    """The store of `settings.redis_url`; requests fail fast when Redis is away, and may be retried."""
-    objects = open_objects(settings.objects_url, settings.data_dir)
-    return Store(connect(settings.redis), objects, Dispatcher(producer(settings.redis)), settings)
+def open_store(settings: Settings, objects: Objects | None = None) -> Store:
+    """The store of `settings.redis_url`, with the objects of the settings unless others are given.
+
+    Requests fail fast when Redis is away, and may be retried. Raises ValueError when the objects cannot be opened.
+    """
+    opened = objects or open_objects(settings.objects_url, settings.data_dir)
+    return Store(connect(settings.redis), opened, Dispatcher(producer(settings.redis)), settings)

@@ -167,6 +167,23 @@ def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: 
     assert away["Redis"]["advice"] and "CELERITY_MODELS_DIR" in away["models"]["advice"]
 
 
+@pytest.mark.parametrize("made", ["file", "read-only"])
+def test_the_doctor_tells_of_an_objects_folder_that_cannot_be_written(
+    made: str, redis_url: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "objects"
+    if made == "file":
+        folder.write_text("in its place")
+    else:
+        # Nobody makes files there, not even root, which tests may run as.
+        folder.symlink_to("/proc")
+    environment = {"CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(tmp_path), "CELERITY_DEVICE": "cpu"}
+    result = CliRunner().invoke(doctor, [], env=environment)
+    assert result.exit_code == 1 and "ok  Redis: reached" in result.output
+    (line,) = [line for line in result.output.splitlines() if line.startswith("BAD objects: ")]
+    assert "cannot be" in line and "name another folder in DATA_DIR" in result.output
+
+
 @pytest.mark.parametrize("command", ["worker", "api"])
 def test_a_service_with_a_wrong_setting_is_refused_with_a_sentence(command: str) -> None:
     refused = CliRunner().invoke(celerity, [command], env={"CELERITY_HORIZONT": "1"})
