@@ -1,4 +1,3 @@
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -6,13 +5,18 @@ from typing import Any
 import pytest
 
 from contract.session import LoraConfig
+from tests.engine.usual_kernels import KERNELS, choose_usual
 from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.kernels.kernel import choose
 
-KERNELS = os.environ["CELERITY_KERNELS"]
 StartEngine = Callable[..., Engine]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def kernels_of_the_run() -> None:
+    choose_usual()
 
 
 @pytest.fixture(scope="session")
@@ -49,4 +53,4 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     """Once with our kernels, once without."""
     choose(request.param)
     yield request.param
-    choose("auto")
+    choose_usual()

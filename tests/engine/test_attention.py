@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.engine.usual_kernels import choose_usual
 from workers.engine.attention import SegmentAttention
 from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
 from workers.engine.causal_attention import AttentionLayer
@@ -26,7 +27,7 @@ FAMILIES = [[(0, [1])], [(20, [5, 1, 40]), (0, [9]), (1, [2, 3]), (37, [1])], [(
 def native() -> Iterator[None]:
     choose("native")
     yield
-    choose("auto")
+    choose_usual()
 
 
 def random_heads(rows: int, heads: int, kv_heads: int, size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

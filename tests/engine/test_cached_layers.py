@@ -11,6 +11,7 @@ from torch import Tensor
 
 from contract.session import LoraConfig
 from tests.engine.exactness import DTYPES
+from tests.engine.usual_kernels import choose_usual
 from tests.tiny_model import make_tiny_model
 from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
@@ -36,7 +37,7 @@ LENGTHS, RANKS = [7, 90, 33, 12], [1, None, 5, 33]
 def native() -> Iterator[None]:
     choose("native")
     yield
-    choose("auto")
+    choose_usual()
 
 
 def uneven_model(directory: Path, family: str, dtype: torch.dtype) -> BaseModel:

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.engine.usual_kernels import choose_usual
 from workers.engine.dropout import Dropout
 from workers.engine.kernels.kernel import choose
 from workers.engine.philox import philox
@@ -68,7 +69,7 @@ def test_with_and_without_kernels_the_same_numbers_are_kept(dtype: torch.dtype, 
     for kernels in ("native", "torch"):
         choose(kernels)
         kept.append(dropout.of(x, 7))
-    choose("auto")
+    choose_usual()
     assert torch.equal(*kept)
     is_kept = kept[0] != 0
     torch.testing.assert_close(kept[0][is_kept], x[is_kept] / 0.7, rtol=torch.finfo(dtype).eps, atol=0)

@@ -5,15 +5,15 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from tests.engine.usual_kernels import choose_usual
 from workers.engine import kernel_trial
 from workers.engine.kernel_trial import Trial, advantage, described, kernels_for, measured
-from workers.engine.kernels.kernel import choose
 
 
 @pytest.fixture(autouse=True)
 def chosen_again() -> Iterator[None]:
     yield
-    choose("auto")
+    choose_usual()
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from contract.operation import ErrorCode, OperationFailedError
+from tests.engine.usual_kernels import choose_usual
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import as_failure
@@ -25,7 +26,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def chosen_again() -> Iterator[None]:
     yield
-    choose("auto")
+    choose_usual()
 
 
 V3 = level_of("v3")

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM
 
 from contract.session import LoraConfig
 from tests.engine.asking import random_tokens
+from tests.engine.usual_kernels import choose_usual
 from tests.tiny_model import PROJECTIONS
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Group, Pair, Shape
@@ -30,7 +31,7 @@ CPU = torch.device("cpu")
 def base(request: pytest.FixtureRequest, tiny: Path) -> Iterator[BaseModel]:
     choose(request.param)
     yield BaseModel(tiny, CPU, torch.float32)
-    choose("auto")
+    choose_usual()
 
 
 def adapter_of(base: BaseModel, rank: int, alpha: int, seed: int = 0) -> Adapter:
