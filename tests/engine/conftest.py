@@ -54,3 +54,11 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     choose(request.param)
     yield request.param
     choose_usual()
+
+
+@pytest.fixture
+def native() -> Iterator[None]:
+    """Our kernels, which promise bits that torch's operations do not."""
+    choose("native")
+    yield
+    choose_usual()

@@ -1,6 +1,5 @@
 """A token's attention is right, and the same to the bit however it is computed."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -8,11 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.engine.usual_kernels import choose_usual
 from workers.engine.attention import SegmentAttention
 from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
 from workers.engine.causal_attention import AttentionLayer
-from workers.engine.kernels.kernel import choose
 from workers.engine.kv_cache import KvCache
 
 HEADS = [(9, 3, 64), (4, 2, 16), (8, 8, 32), (32, 8, 128), (14, 2, 8)]
@@ -21,13 +18,6 @@ CPU = torch.device("cpu")
 # Beyond this the order of torch's kernels changes with lengths.
 LONGEST = {"torch": 192, "native": 300}
 FAMILIES = [[(0, [1])], [(20, [5, 1, 40]), (0, [9]), (1, [2, 3]), (37, [1])], [(100, [130, 3])]]
-
-
-@pytest.fixture
-def native() -> Iterator[None]:
-    choose("native")
-    yield
-    choose_usual()
 
 
 def random_heads(rows: int, heads: int, kv_heads: int, size: int, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:

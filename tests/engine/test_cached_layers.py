@@ -1,6 +1,5 @@
 """All layers in one call give the bits of the layers one by one, which are those of training."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +10,12 @@ from torch import Tensor
 
 from contract.session import LoraConfig
 from tests.engine.exactness import DTYPES
-from tests.engine.usual_kernels import choose_usual
 from tests.tiny_model import make_tiny_model
 from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel
 from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
 from workers.engine.forward_pass import ForwardPass
-from workers.engine.kernels.kernel import choose
 from workers.engine.kv_cache import KvCache
 from workers.engine.llama import Llama
 from workers.engine.routes import Route
@@ -31,13 +28,6 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "qwen3": {"head_dim": 32},
 }
 LENGTHS, RANKS = [7, 90, 33, 12], [1, None, 5, 33]
-
-
-@pytest.fixture
-def native() -> Iterator[None]:
-    choose("native")
-    yield
-    choose_usual()
 
 
 def uneven_model(directory: Path, family: str, dtype: torch.dtype) -> BaseModel:

@@ -79,6 +79,7 @@ def test_impossible_tokens_change_nothing() -> None:
     assert logprobs.item() == pytest.approx(-0.440190, abs=1e-6)
 
 
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
     logits, targets = logits_and_targets(9, 10_007, dtype)
