@@ -3,7 +3,7 @@ import torch
 
 from tests.engine.tolerances import DTYPES, assert_within, of_products, rounded
 from workers.engine import frozen_linear
-from workers.engine.frozen_linear import FrozenLinear, product, slopes
+from workers.engine.frozen_linear import FrozenLinear, grad_product, product
 
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
@@ -89,7 +89,7 @@ def test_slopes_of_a_matrix_in_any_layout_are_those_of_float64(dtype: torch.dtyp
     for weight_OI in (torch.randn(70, 64).to(dtype), torch.randn(64, 70).to(dtype).T):
         added = [plus] if adds else []
         exact = sum((part.double() for part in added), start=grad.double() @ weight_OI.double())
-        found, off = slopes(grad, weight_OI, *added), of_products(grad, weight_OI.T, *added)
+        found, off = grad_product(grad, weight_OI, *added), of_products(grad, weight_OI.T, *added)
         assert_within(found, exact, rounded(exact, off, found.dtype))
 
 

@@ -10,7 +10,7 @@ from workers.engine.philox import philox
 from workers.engine.random_keys import random_key
 
 # Columns that have a counter each, for four numbers.
-LANES = 16
+SIMD_WIDTH = 16
 # Rows whose masks are made at once on a CPU without kernels: what its caches hold of them.
 MOST_ROWS = 64
 
@@ -52,9 +52,9 @@ class Dropout:
 
     def _plain(self, x_NI: Tensor, samples_N: Tensor, positions_N: Tensor, group: int) -> Tensor:
         samples_N1, positions_N1 = samples_N[:, None], positions_N[:, None]
-        columns_C = torch.arange(-(-x_NI.shape[1] // (4 * LANES)) * LANES, device=x_NI.device)
+        columns_C = torch.arange(-(-x_NI.shape[1] // (4 * SIMD_WIDTH)) * SIMD_WIDTH, device=x_NI.device)
         numbers = torch.stack(
             philox((columns_C, positions_N1, samples_N1, torch.full_like(samples_N1, group)), self._key)
         )
-        numbers_NI = numbers.unflatten(2, (-1, LANES)).permute(1, 2, 0, 3).flatten(1)[:, : x_NI.shape[1]]
+        numbers_NI = numbers.unflatten(2, (-1, SIMD_WIDTH)).permute(1, 2, 0, 3).flatten(1)[:, : x_NI.shape[1]]
         return (x_NI.float() * ((numbers_NI >= self._least) * self._factor)).to(x_NI.dtype)

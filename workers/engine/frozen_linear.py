@@ -76,10 +76,10 @@ class _Transposed:
     weight_OI: Tensor
 
     def product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor:
-        return slopes(grad_MO, self.weight_OI, plus_MI).to(grad_MO.dtype)
+        return grad_product(grad_MO, self.weight_OI, plus_MI).to(grad_MO.dtype)
 
 
-def slopes(grad_MO: Tensor, weight_OI: Tensor, plus_MI: Tensor | None = None) -> Tensor:
+def grad_product(grad_MO: Tensor, weight_OI: Tensor, plus_MI: Tensor | None = None) -> Tensor:
     """grad W + plus of plain matrices, otherwise as `product`. A gradient is not asked to have the same bits in any
     batch, so that in fp32 BLAS may compute it, which reads W as it lies; oneDNN takes up to 1.7 times as long."""
     dtype = computed_in(grad_MO.device, grad_MO.dtype)

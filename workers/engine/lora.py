@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workers.engine.adapter_layout import Matrices
 from workers.engine.forward_pass import ForwardPass
-from workers.engine.frozen_linear import FrozenLinear, product, slopes
+from workers.engine.frozen_linear import FrozenLinear, grad_product, product
 from workers.engine.lora_operands import Operand
 from workers.engine.outer import outer
 from workers.engine.routes import Route
@@ -59,13 +59,13 @@ class AdaptedLinear:
             return self._packed_slopes(grad_TO, forward_pass)
         routes = forward_pass.routes
         operands = [self.operand(route, grad_TO.dtype) for route in routes]
-        grads = [slopes(route.of(grad_TO), operand.b_OS) for route, operand in zip(routes, operands, strict=True)]
+        grads = [grad_product(route.of(grad_TO), operand.b_OS) for route, operand in zip(routes, operands, strict=True)]
         if self.base.packed:
             return None, [grad_NS.to(grad_TO.dtype) for grad_NS in grads]
         if not of_input:
             return None, grads
         parts = [
-            route.dropped(slopes(grad_NS, operand.a_SI), self.group)
+            route.dropped(grad_product(grad_NS, operand.a_SI), self.group)
             for grad_NS, route, operand in zip(grads, routes, operands, strict=True)
         ]
         return self.base.transposed().product(grad_TO, _laid_out(parts, routes, len(grad_TO))), grads

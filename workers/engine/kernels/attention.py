@@ -12,7 +12,7 @@ from workers.engine.kernels.kernel import Kernel
 from workers.engine.kv_cache import KvCache
 
 # The kernels' numbers at once: head sizes are multiples of it, and their reads of peaks end on one.
-LANES = 16
+SIMD_WIDTH = 16
 # Further back than any token.
 NO_WINDOW = 1 << 62
 
@@ -70,10 +70,10 @@ def from_cache(
 
 
 def filled(x_THD: Tensor) -> Tensor:
-    """As the kernels read it: heads one after the other, filled up with zeros to a multiple of LANES."""
+    """As the kernels read it: heads one after the other, filled up with zeros to a multiple of SIMD_WIDTH."""
     size = x_THD.shape[-1]
-    if size % LANES:
-        return pad(x_THD, (0, -size % LANES))
+    if size % SIMD_WIDTH:
+        return pad(x_THD, (0, -size % SIMD_WIDTH))
     _, head_stride, stride = x_THD.stride()
     return x_THD if head_stride == size and stride == 1 else x_THD.contiguous()
 
@@ -83,7 +83,7 @@ class _OverPass(torch.autograd.Function):
     def forward(
         ctx: Any, sequences: Tensor, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
     ) -> Tensor:
-        peaks = torch.empty(2 * q_THD.shape[0] * q_THD.shape[1] + LANES)
+        peaks = torch.empty(2 * q_THD.shape[0] * q_THD.shape[1] + SIMD_WIDTH)
         ctx.sequences, ctx.layer = sequences, layer
         ctx.save_for_backward(q_THD, k_TKD, v_TKD, peaks)
         return _attended(sequences, layer, q_THD, k_TKD, v_TKD, peaks)

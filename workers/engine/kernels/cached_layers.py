@@ -8,7 +8,7 @@ from torch import Tensor
 
 from workers.engine.causal_attention import AttentionLayer
 from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.kernels.attention import LANES, NO_WINDOW
+from workers.engine.kernels.attention import NO_WINDOW, SIMD_WIDTH
 from workers.engine.kernels.kernel import Kernel
 from workers.engine.kernels.packed_routes import PackedRoutes
 from workers.engine.kv_cache import KvCache
@@ -32,7 +32,7 @@ class LayerParts:
 
     @property
     def is_packed(self) -> bool:
-        return self.head_size % LANES == 0 and all(product.packed for product in self.products)
+        return self.head_size % SIMD_WIDTH == 0 and all(product.packed for product in self.products)
 
     @property
     def addresses(self) -> list[int]:
