@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from workers.engine.explicit_attention import capped, slope_of_cap, softmax
+from workers.engine.explicit_attention import capped, softcap_derivative, softmax
 from workers.engine.kv_cache import LENGTH_STEP
 
 # Attention weights held at once in backward, in elements: 64 MiB.
@@ -117,7 +117,7 @@ class _CausalAttention(torch.autograd.Function):
             grad_v_KMD.baddbmm_(weights_KNM.mT, slope_KND)
             scores_KNM = torch.ops.aten._softmax_backward_data(slope_KND @ v_KMD.mT, weights_KNM, -1, torch.float32)
             if layer.softcap is not None:
-                scores_KNM *= slope_of_cap(raw_KNM, layer.softcap)
+                scores_KNM *= softcap_derivative(raw_KNM, layer.softcap)
             grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND, alpha=layer.scale)
             by_heads_KGLD = (scores_KNM @ k_KMD).mul_(layer.scale).unflatten(1, (-1, len(seen_LM)))
             _heads(grad_q_LHD[part], kv_heads).copy_(by_heads_KGLD)

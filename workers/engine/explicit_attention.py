@@ -1,4 +1,4 @@
-"""Attention weights one by one, in fp32: for scores that are capped or compete with a sink, and for slopes."""
+"""Attention weights one by one, in fp32: for scores that are capped or compete with a sink, and for gradients."""
 
 import torch
 from torch import Tensor
@@ -9,7 +9,7 @@ def capped(scores: Tensor, softcap: float | None) -> Tensor:
     return scores if softcap is None else scores.div_(softcap).tanh_().mul_(softcap)
 
 
-def slope_of_cap(scores: Tensor, softcap: float) -> Tensor:
+def softcap_derivative(scores: Tensor, softcap: float) -> Tensor:
     """Of a capped score by the score that it was made of, told from the capped one."""
     return (scores / softcap).square_().neg_().add_(1.0)
 

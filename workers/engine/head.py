@@ -4,7 +4,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-from workers.engine.explicit_attention import capped, slope_of_cap
+from workers.engine.explicit_attention import capped, softcap_derivative
 from workers.engine.frozen_linear import FrozenLinear
 
 # What families call them: a logit is multiplied by the first kind, divided by the second and capped by the third.
@@ -45,14 +45,14 @@ class Head:
             logits_NV *= self._scale
         return capped(logits_NV, self._softcap)
 
-    def slopes(self, logits_NV: Tensor) -> Tensor | float | None:
+    def derivative(self, logits_NV: Tensor) -> Tensor | float | None:
         """Of the logits by their product with W, each by its own; None where they are that product."""
         if self._softcap is not None:
-            return slope_of_cap(logits_NV, self._softcap).mul_(self._scale)
+            return softcap_derivative(logits_NV, self._softcap).mul_(self._scale)
         return None if self._scale == 1.0 else self._scale
 
     def transposed(self) -> Transposed:
-        """As FrozenLinear's: from slopes by the product with W to those by the hidden states."""
+        """As FrozenLinear's: from the gradient of the product with W to that of the hidden states."""
         return self._linear.transposed()
 
     def dense(self) -> Tensor:

@@ -39,7 +39,7 @@ class _TargetLogprobs(torch.autograd.Function):
         transposed = head.transposed() if slopes_ND is not None else None
         for part in head_chunks(len(targets_N), head):
             logits_CV = head.product(hidden_ND[part])
-            of_logits_CV = None if transposed is None else head.slopes(logits_CV)
+            of_logits_CV = None if transposed is None else head.derivative(logits_CV)
             logprobs_N[part], entropies_N[part] = read(logits_CV, targets_N[part], slopes_ND is not None)
             if of_logits_CV is not None:
                 logits_CV *= of_logits_CV

@@ -108,7 +108,7 @@ class Sampling:
         return any(sequence.tokens for sequence in self.sequences)
 
     def finish_if_done(self) -> None:
-        if self.sequences and all(sequence.stop_reason for sequence in self.sequences):
+        if self.sequences and not self.unfinished:
             sequences = tuple(sequence.result() for sequence in self.sequences)
             answer(self.future, SampleResult(sequences, self.adapter.step, len(self.request.prompts)))
             self.let_go()
