@@ -11,6 +11,7 @@ import httpx2
 from client import Client
 from stack.address import free_port
 from tests import compose
+from tests.waiting import eventually
 
 NAME, IMAGE, KEY = "celerity-test", "celerity", "a-key-of-the-tests"
 # What a worker may have of the machine.
@@ -48,8 +49,8 @@ class Project:
 
         def start() -> None:
             self.compose("up", "--detach", "--no-build", "--scale", f"worker={workers}")
-            wait_for(self.is_ready)
-            wait_for(lambda: len(self.client.workers()) == workers)
+            eventually(self.is_ready, seconds=READY_SECONDS)
+            eventually(lambda: len(self.client.workers()) == workers, seconds=READY_SECONDS)
 
         return seconds(start)
 
@@ -104,13 +105,6 @@ def seconds(act: Callable[[], Any]) -> float:
     began = time.monotonic()
     act()
     return time.monotonic() - began
-
-
-def wait_for(condition: Callable[[], bool], patience: float = READY_SECONDS) -> None:
-    deadline = time.monotonic() + patience
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.2)
 
 
 def _ids(worker: dict[str, Any]) -> list[str]:

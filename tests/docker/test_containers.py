@@ -12,7 +12,8 @@ import pytest
 from client import Session
 from client.session import sample
 from stack.process import ROOT
-from tests.docker.project import IMAGE, NAME, WORKER_MEMORY, Project, docker, in_image, seconds, wait_for
+from tests.docker.project import IMAGE, NAME, READY_SECONDS, WORKER_MEMORY, Project, docker, in_image, seconds
+from tests.waiting import eventually
 
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 BASE = "python:3.11-slim"
@@ -73,7 +74,7 @@ def test_a_worker_that_is_killed_comes_back_and_nothing_is_lost(
     project: Project, stack: Callable[[int], float], figures: dict[str, float | str]
 ) -> None:
     figures["ready with one worker, s"] = round(stack(1), 1)
-    wait_for(lambda: all(_is_healthy(id) for id in project.containers()))
+    eventually(lambda: all(_is_healthy(id) for id in project.containers()), seconds=READY_SECONDS)
     (worker,) = project.client.workers()
     assert 0 < worker["free_bytes"] < WORKER_MEMORY
 

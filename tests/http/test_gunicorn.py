@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from socket import socket
@@ -22,6 +22,7 @@ from settings import Settings
 from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS
+from tests.waiting import eventually
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 20_000_000
@@ -115,9 +116,11 @@ def test_when_it_is_asked_to_end_it_answers_what_it_holds_and_takes_nothing_new(
     operation_id = request(port, "POST", f"{path}:optim-step", b"{}")[1]["operation_id"]
     with ThreadPoolExecutor() as pool, Redis.from_url(redis_url) as redis:
         held = pool.submit(request, port, "GET", f"{path}/operations/optim-step/{operation_id}", Prefer="wait=9")
-        eventually(lambda: redis.pubsub_numsub(keys.ENDED_CHANNEL)[0][1] == 1, "it waits for the operation's end")
+        eventually(
+            lambda: redis.pubsub_numsub(keys.ENDED_CHANNEL)[0][1] == 1, lambda: "it waits for the operation's end", 30
+        )
         server.send_signal(signal.SIGTERM)
-        eventually(lambda: not answers(port), "it takes nothing new")
+        eventually(lambda: not answers(port), lambda: "it takes nothing new", 30)
         assert not held.done()
         assert store.operations.cancel(session_id, operation_id).status is OperationStatus.FAILED
         status, answer = held.result()
@@ -134,13 +137,6 @@ def answers(port: int) -> bool:
         return request(port, "GET", "/healthz", timeout=0.5)[0] == 200
     except OSError:
         return False
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
 
 
 @pytest.mark.usefixtures("server")

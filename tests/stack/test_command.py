@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from stack.command import Command, check_exists
-from tests.stack.waiting import eventually, is_running
+from tests.waiting import eventually, is_running
 
 # Says in a file who it and its child are; both are deaf to SIGTERM.
 STUBBORN_FAMILY = """

@@ -11,7 +11,7 @@ import pytest
 
 from stack.process import ROOT
 from tests.stack.test_whole_stack import environment
-from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 # Python's own answer to Ctrl-C would be a traceback; a program in the shell dies of it.
 COMMAND = [

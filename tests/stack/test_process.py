@@ -13,7 +13,7 @@ import pytest
 
 from stack.log import Log
 from stack.process import ROOT, Process, Service
-from tests.stack.waiting import eventually, is_running
+from tests.waiting import eventually, is_running
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"

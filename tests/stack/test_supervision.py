@@ -16,7 +16,7 @@ from stack.plan import read_plan
 from stack.process import Service
 from stack.stack import Stack, StackError
 from tests.stack.ready import ready_server
-from tests.stack.waiting import eventually
+from tests.waiting import eventually
 
 
 @pytest.fixture

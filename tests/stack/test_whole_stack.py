@@ -17,7 +17,7 @@ import pytest
 from stack.address import free_port
 from stack.process import ROOT
 from stack.running import running_stack
-from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"
 STACK = [sys.executable, "-m", "celerity"]

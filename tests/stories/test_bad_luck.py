@@ -12,7 +12,8 @@ from stack.running import running_stack
 from stack.stack import Stack
 from tests.stories.client import SESSIONS, Session, log_of, sample_body, train_body, trained_session, whole
 from tests.stories.conftest import FRAGILE
-from tests.stories.mischief import eventually, kill, restart
+from tests.stories.mischief import kill, restart
+from tests.waiting import eventually
 
 
 def test_with_redis_away_requests_may_be_retried_and_work_goes_on_when_it_is_back(

@@ -11,7 +11,8 @@ from transformers import AutoModelForCausalLM
 
 from stack.stack import Stack
 from tests.stories.client import Session, download, trained_session, whole
-from tests.stories.mischief import eventually, kill, restart
+from tests.stories.mischief import kill, restart
+from tests.waiting import eventually
 
 CHECKPOINTS = "/v1/rl/checkpoints"
 

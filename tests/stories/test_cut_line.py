@@ -13,7 +13,7 @@ from stack.running import running_stack
 from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
 from tests.stories.conftest import FRAGILE
 from tests.stories.line import Line
-from tests.stories.mischief import eventually
+from tests.waiting import eventually
 
 # Longer than a heartbeat may be missed (3 s), a connection may take (2 s) and an answer (10 s).
 CUT_SECONDS = 12.0

@@ -14,7 +14,7 @@ import pytest
 from models import bundled
 from stack.address import free_port
 from stack.process import ROOT
-from tests.stack.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 SHORT = {"steps": 2, "questions": 2, "samples": 3, "held-out": 2}
 DEMO = [sys.executable, "-m", "examples.demo", "--tokenizer", str(bundled.DIRECTORY / bundled.NAME)]

@@ -11,9 +11,9 @@ from together import Together
 from together.post_training import ModelResourcesClient
 
 from stack.stack import Stack
-from tests.stories.mischief import eventually
 from tests.together.bodies import PROMPT, tokens
 from tests.together.publishing import Drawn, drawn, sampled, train, versions
+from tests.waiting import eventually
 
 
 @pytest.fixture

@@ -12,7 +12,8 @@ from store.store import open_store
 from tests.bucket import Bucket
 from tests.stories.client import Session, download, trained_session, whole
 from tests.stories.conftest import FRAGILE
-from tests.stories.mischief import eventually, kill, restart
+from tests.stories.mischief import kill, restart
+from tests.waiting import eventually
 
 CHECKPOINTS = "/v1/rl/checkpoints"
 ADAPTER = "adapter_model.safetensors"

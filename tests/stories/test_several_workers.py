@@ -12,7 +12,7 @@ import pytest
 
 from stack.stack import Stack
 from tests.stories.client import Session, log_of, sample_body, train_body, trained_session, whole
-from tests.stories.mischief import eventually
+from tests.waiting import eventually
 
 TRAINING = train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")
 # Seconds of work on the model "broad".

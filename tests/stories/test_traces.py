@@ -11,7 +11,7 @@ from stack.stack import Stack
 from tests.stories.client import Session, train_body, whole
 from tests.stories.collector import Collector, Span, running_collector
 from tests.stories.conftest import SETTINGS
-from tests.stories.mischief import eventually
+from tests.waiting import eventually
 
 ENGINE = "engine forward-backward"
 BODY = train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from stack.process import ROOT
 from store import keys
 from store.claims import Claim
 from store.store import open_store
+from tests.waiting import eventually
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 from workers import probe as probe_module
@@ -87,39 +87,34 @@ def test_the_task_goes_through_the_broker_a_script_and_the_backend_and_leaves_no
         assert not redis.exists(keys.operation(shift.worker.probe.id))
 
 
-def eventually(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 def wait_for_message(redis: Redis, shift: Shift) -> None:
     eventually(lambda: redis.llen(keys.BROKER + shift.worker.worker_id))
 
 
-def test_until_the_task_is_back_nobody_is_told_of_the_worker(begin: Begin) -> None:
-    shift = begin(heartbeat_interval=0.01)
-    with Redis.from_url(shift.worker.settings.redis_url) as redis:
-        redis.delete(keys.WORKERS)
-        heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
-        heartbeat.start()
-        try:
-            wait_for_message(redis, shift)
-            assert shift.store.workers.known() == []
-            shift.worker.probe.end()
-            eventually(shift.store.workers.known)
-        finally:
-            heartbeat.stop()
-
-
-def test_a_worker_that_is_asked_to_end_meanwhile_does(begin: Begin) -> None:
-    shift = begin(heartbeat_interval=0.01)
+def heartbeat_that_waits(shift: Shift) -> Heartbeat:
+    """Of a worker that nobody has been told of, and whose task lies in its queue."""
     with Redis.from_url(shift.worker.settings.redis_url) as redis:
         redis.delete(keys.WORKERS)
         heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
         heartbeat.start()
         wait_for_message(redis, shift)
+    return heartbeat
+
+
+def test_until_the_task_is_back_nobody_is_told_of_the_worker(begin: Begin) -> None:
+    shift = begin(heartbeat_interval=0.01)
+    heartbeat = heartbeat_that_waits(shift)
+    try:
+        assert shift.store.workers.known() == []
+        shift.worker.probe.end()
+        eventually(shift.store.workers.known)
+    finally:
+        heartbeat.stop()
+
+
+def test_a_worker_that_is_asked_to_end_meanwhile_does(begin: Begin) -> None:
+    shift = begin(heartbeat_interval=0.01)
+    heartbeat = heartbeat_that_waits(shift)
     stopping = threading.Thread(target=heartbeat.stop, daemon=True)
     stopping.start()
     stopping.join(30)

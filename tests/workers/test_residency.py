@@ -1,9 +1,9 @@
 """What is in a worker's memory: a real engine, whose free memory is what its adapters leave of a small whole."""
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -16,6 +16,7 @@ from settings import Settings
 from store.claims import Claim
 from store.store import open_store
 from store.workers import needed
+from tests import waiting
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
 from workers.engine import core
@@ -71,11 +72,7 @@ class Bench:
         )  # fmt: skip
 
 
-def eventually(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+eventually = partial(waiting.eventually, seconds=10)
 
 
 @pytest.fixture

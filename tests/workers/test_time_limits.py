@@ -1,7 +1,6 @@
 """Operations that take too long, in a real worker: they end FAILED with TIMEOUT, as if they had never been."""
 
 import threading
-import time
 from typing import Any
 
 import msgspec
@@ -14,6 +13,7 @@ from contract.optim_step import OptimStepRequest
 from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
 from tests.engine.asking import model_of, packed, random_sample, sample_request
 from tests.gate import Gate
+from tests.waiting import eventually
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 from workers.engine import core
@@ -34,10 +34,17 @@ def run(shift: Shift, session: Session, kind: OperationKind, request: Any, secon
 
 def await_idle(shift: Shift) -> None:
     """Returns when the engine has nothing to do."""
-    deadline = time.monotonic() + 60
-    while shift.worker.engine._core.is_busy:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    eventually(lambda: not shift.worker.engine._core.is_busy)
+
+
+def deliver_past(shift: Shift, gate: Gate, seconds: float) -> None:
+    """Runs the next operation, held at the gate until so much time has gone."""
+    running = threading.Thread(target=shift.deliver)
+    running.start()
+    gate.wait()
+    running.join(seconds)
+    gate.open()
+    running.join()
 
 
 def code_of(operation: Operation) -> ErrorCode | None:
@@ -159,12 +166,7 @@ def test_a_checkpoint_that_is_not_written_in_time_does_not_exist(begin: Begin, m
     objects = shift.store._objects
     gate = Gate(monkeypatch, objects, "put", at=2)
     operation = shift.store.operations.accept(session.id, SAVE, CheckpointRequest(), timeout_seconds=AMPLE)
-    saving = threading.Thread(target=shift.deliver)
-    saving.start()
-    gate.wait()
-    saving.join(AMPLE + 0.2)
-    gate.open()
-    saving.join()
+    deliver_past(shift, gate, AMPLE + 0.2)
     assert code_of(shift.store.operations.get(session.id, operation.id)) is ErrorCode.TIMEOUT
     assert shift.store.checkpoints.list(ANONYMOUS, 20, 0) == []
     for _ in range(2):
@@ -213,11 +215,6 @@ def test_what_is_replayed_has_no_limit_and_takes_nothing_of_the_operations_own(
     operation = shift.store.operations.accept(
         session.id, SAMPLE, sample_request([[1]], max_tokens=2), timeout_seconds=AMPLE
     )
-    running = threading.Thread(target=shift.deliver)
-    running.start()
-    gate.wait()
-    running.join(AMPLE + 0.2)
-    gate.open()
-    running.join()
+    deliver_past(shift, gate, AMPLE + 0.2)
     assert shift.store.operations.get(session.id, operation.id).status is OperationStatus.COMPLETED
     assert shift.adapter(session) == before

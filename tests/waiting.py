@@ -9,7 +9,7 @@ PATIENCE_SECONDS = 60.0
 
 
 def eventually(
-    condition: Callable[[], bool],
+    condition: Callable[[], object],
     describe: Callable[[], str] = lambda: "it did not happen in time",
     seconds: float = PATIENCE_SECONDS,
 ) -> None:
