@@ -13,7 +13,7 @@ from store.errors import Unavailable
 from store.objects import Objects
 from store.store import Store, open_store
 
-FAILS = "tasks would not reach workers, or would fail there: see CELERITY_REDIS_URL"
+FAILS = "tasks would not reach workers, or fail: see CELERITY_REDIS_URL"
 RULE = "docs/operations.md says what Redis must allow and how its URL is written"
 
 
@@ -66,8 +66,6 @@ def _celery(store: Store, settings: Settings) -> Iterator[Finding]:
         try:
             check()
         except (OperationalError, *Unavailable) as error:
-            yield Finding(
-                what, f"not reached ({error})", "tasks would not reach workers, or fail: see CELERITY_REDIS_URL"
-            )
+            yield Finding(what, f"not reached ({error})", FAILS)
         else:
             yield Finding(what, "reached")

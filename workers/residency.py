@@ -116,10 +116,12 @@ class Residency:
             self._count_user(resident, -1)
 
     def release(self, session_id: str) -> None:
-        """Frees the session's adapter, as soon as the engine comes to it; releasing it twice is releasing it once."""
+        """Frees the session's adapter, and returns when it is gone; releasing it twice is releasing it once."""
         lock = self._lock(session_id)
         lock.acquire()
         self._drop(session_id, lock)
+        with lock:
+            pass
 
     def release_others(self, read_held: Callable[[], set[str]]) -> None:
         """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time.
