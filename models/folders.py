@@ -5,8 +5,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 from models import bundled
+from models.config import NAME
 
-CONFIG = "config.json"
 SERVED = "*.safetensors"
 # Of weights in any format: a folder that has some is meant to be a model.
 WEIGHTS = (SERVED, "*.safetensors.index.json", "*.bin", "*.gguf", "*.pt", "*.pth", "*.onnx")
@@ -42,13 +42,13 @@ def model_directories(folder: Path, above: tuple[Path, ...] = ()) -> Iterator[Pa
 
 def is_model(directory: Path) -> bool:
     names = _names_in(directory)
-    return CONFIG in names and _any_fits(names, SERVED)
+    return NAME in names and _any_fits(names, SERVED)
 
 
 def has_model_files(directory: Path) -> bool:
     """Whether it is meant to be a model: it has a configuration, or weights in any format."""
     names = _names_in(directory)
-    return CONFIG in names or _any_fits(names, *WEIGHTS)
+    return NAME in names or _any_fits(names, *WEIGHTS)
 
 
 def _any_fits(names: Sequence[str], *patterns: str) -> bool:

@@ -33,11 +33,12 @@ def tokenizer_fault(directory: Path) -> str:
     if not any((directory / name).is_file() for name in TOKENIZER_FILES):
         return NO_TOKENIZER
     file = directory / NAME
+    if not file.is_file():
+        return ""
     try:
-        text = file.read_bytes() if file.is_file() else b""
+        text = file.read_bytes()
         refuse_pointer(NAME, text[: len(POINTER)])
-        if file.is_file():
-            msgspec.json.decode(text, type=_Serialized)
+        msgspec.json.decode(text, type=_Serialized)
     except OSError as error:
         return f"{NAME} cannot be read: {error.strerror}"
     except (msgspec.MsgspecError, RecursionError) as error:
