@@ -10,12 +10,14 @@ from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.kernels.kernel import choose
+from workers.engine.vector_math import choose_vector_math
 
 StartEngine = Callable[..., Engine]
 
 
 @pytest.fixture(scope="session", autouse=True)
 def kernels_of_the_run() -> None:
+    choose_vector_math()
     choose_usual()
 
 

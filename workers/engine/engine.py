@@ -20,6 +20,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.core import EngineCore
 from workers.engine.failures import EngineClosedError, as_failure
 from workers.engine.threads import use_threads
+from workers.engine.vector_math import choose_vector_math
 
 CLOSED = "the engine was closed before this began"
 
@@ -44,6 +45,7 @@ class Engine:
     """
 
     def __init__(self, config: EngineConfig) -> None:
+        choose_vector_math()
         self._threads = config.torch_threads
         use_threads(self._threads)
         self._core = EngineCore(config)
