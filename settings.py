@@ -69,6 +69,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     most_attempts: Count = 5
     snapshot_steps: Count = 10
     snapshot_seconds: Seconds = 60.0
+    objects_timeout: Seconds = 3600.0
 
     # Requests
     max_body_bytes: Count = Limits().max_body_bytes

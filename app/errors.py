@@ -19,6 +19,7 @@ from store.errors import (
     NoRoomError,
     NotCancellableError,
     NotFoundError,
+    ObjectsAwayError,
     ResourcesStoppedError,
     SessionNotActiveError,
     StoreError,
@@ -30,6 +31,7 @@ from store.errors import (
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 2
+OBJECTS_AWAY = "the server's object storage cannot be read or written just now; retry"
 STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
     CheckpointGoneError: HTTPStatus.BAD_REQUEST,
@@ -60,6 +62,7 @@ def register(app: Flask) -> None:
     app.register_error_handler(UnavailableError, unavailable)
     for redis_error in Unavailable:
         app.register_error_handler(redis_error, redis_away)
+    app.register_error_handler(ObjectsAwayError, objects_away)
     app.register_error_handler(Exception, unforeseen)
 
 
@@ -87,6 +90,11 @@ def unavailable(error: UnavailableError) -> Response:
 def redis_away(error: Exception) -> Response:
     logger.warning("Redis is away: %s", error)
     return unavailable(UnavailableError("the server's state cannot be reached just now; retry"))
+
+
+def objects_away(error: ObjectsAwayError) -> Response:
+    logger.warning("object storage is away: %s", error)
+    return unavailable(UnavailableError(OBJECTS_AWAY))
 
 
 def http_error(error: HTTPException) -> Response:

@@ -8,6 +8,7 @@ from app import arrival, auth, console, docs, errors, headers, links, request_id
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
+from app.recent import Recent
 from app.routes import blueprints
 from app.state import State, keep
 from models.catalog import hub_card
@@ -21,6 +22,8 @@ CONFIG = {
     "OPENAPI_URL_PREFIX": "/",
     "PROVIDE_AUTOMATIC_OPTIONS": False,
 }
+# How long one look at the object storage counts, for whoever asks whether the server is ready.
+OBJECTS_CHECK_SECONDS = 5.0
 # The second door has a document of its own.
 TOGETHER = "TOGETHER_"
 TOGETHER_CONFIG = {
@@ -40,7 +43,17 @@ def create_app(settings: Settings, store: Store) -> Flask:
     # A doubled slash is a path of its own (404), not a redirect in HTML.
     app.url_map.merge_slashes = False
     held_requests = Semaphore(settings.max_held_requests)
-    keep(app, State(settings=settings, store=store, hub_card=hub_card, held_requests=held_requests))
+    objects_check = Recent(store.reach_objects, OBJECTS_CHECK_SECONDS)
+    keep(
+        app,
+        State(
+            settings=settings,
+            store=store,
+            hub_card=hub_card,
+            held_requests=held_requests,
+            objects_check=objects_check,
+        ),
+    )
     for part in (arrival, errors, request_id, headers, auth, docs, links, console):
         part.register(app)
     for door, found in (("", blueprints), (TOGETHER, together.blueprints)):

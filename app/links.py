@@ -11,10 +11,12 @@ from app.signing import sign, unsign
 from app.state import state
 from contract.checkpoint import Checkpoint, Part
 from schemas.checkpoints import files_of
+from store.errors import ObjectsAwayError
 
 LINKS = "/files/"
 SALT = "checkpoint files"
 UPLOAD_SALT = "uploads"
+BYTES = "application/octet-stream"
 
 
 def register(app: Flask) -> None:
@@ -50,11 +52,14 @@ def get_file(token: str, name: str) -> Response:
     if name != signed_name:
         raise Forbidden
     file = state().store.checkpoints.file(path)
-    if file is None or not file.is_file():
-        raise NotFound
-    return send_file(
-        file.absolute(), mimetype="application/octet-stream", as_attachment=True, download_name=name, conditional=True
-    )
+    try:
+        if file is None or not file.is_file():
+            raise NotFound
+        return send_file(file.absolute(), mimetype=BYTES, as_attachment=True, download_name=name, conditional=True)
+    except FileNotFoundError as error:
+        raise NotFound from error
+    except OSError as error:
+        raise ObjectsAwayError(str(error)) from error
 
 
 def upload_link(path: str) -> str:

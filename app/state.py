@@ -7,6 +7,7 @@ from typing import cast
 import msgspec
 from flask import Flask, current_app
 
+from app.recent import Recent
 from contract.model import ModelCard
 from settings import Settings
 from store.store import Store
@@ -19,6 +20,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     store: Store
     hub_card: Callable[[str], ModelCard]
     held_requests: Semaphore
+    objects_check: Recent
 
 
 def keep(app: Flask, state: State) -> None:

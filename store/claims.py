@@ -14,7 +14,7 @@ from contract.weights_sync import WeightsSyncResult
 from store import keys
 from store.context import Context
 from store.records import OPERATION_FIELDS, operation_from
-from store.transitions import Move
+from store.transitions import Move, OperationState
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -74,22 +74,38 @@ class Claims:
         )
 
     def request(self, claim: Claim, into: type[T]) -> T:
-        """What the claimed operation asks for."""
+        """What the claimed operation asks for. Raises ObjectsAwayError."""
         return decode(self._context.payloads.get(claim.stored), into)
 
+    def is_held(self, claim: Claim) -> bool:
+        """Whether nothing has moved the operation on since it was claimed."""
+        held: list[bytes | None] = self._context.redis.hmget(keys.operation(claim.operation_id), "state", "claim")
+        return held == [OperationState.RUNNING.encode(), claim.fence.encode()]
+
+    def store_result(self, claim: Claim, result: msgspec.Struct | None) -> bytes:
+        """Stores what the operation answers, for it to be finished with. May be repeated. Raises ObjectsAwayError."""
+        if result is None:
+            return b""
+        return self._context.payloads.put(f"results/{claim.operation_id}/{claim.fence}", encode(result))
+
     def finish(
-        self, claim: Claim, outcome: msgspec.Struct | OperationError | None, figures: Figures = NO_FIGURES
+        self,
+        claim: Claim,
+        outcome: msgspec.Struct | OperationError | None,
+        figures: Figures = NO_FIGURES,
+        stored: bytes | None = None,
     ) -> bool:
         """Ends the operation with its result or error and dispatches what this releases. What it measured is counted
-        and joins its session's curve when it COMPLETED.
+        and joins its session's curve when it COMPLETED. `stored` is what `store_result` made of a result; without it,
+        that is done here.
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
-        move, stored, code, message, step, published = Move.COMPLETE, b"", "", "", "", ""
+        move, code, message, step, published = Move.COMPLETE, "", "", "", ""
         if isinstance(outcome, OperationError):
-            move, code, message = Move.FAIL, outcome.code.value, outcome.message
-        elif outcome is not None:
-            stored = self._context.payloads.put(f"results/{claim.operation_id}/{claim.fence}", encode(outcome))
+            move, code, message, stored = Move.FAIL, outcome.code.value, outcome.message, b""
+        else:
+            stored = self.store_result(claim, outcome) if stored is None else stored
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
             published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
         replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""

@@ -17,6 +17,15 @@ Unavailable = (
     WriteRefusedError,
 )
 
+
+class ObjectsAwayError(Exception):
+    """Object storage cannot be read, or takes no writes, just now: the caller may retry."""
+
+
+class ObjectMissingError(Exception):
+    """Object storage is there, and has lost an object that a record refers to."""
+
+
 # The server is there, and does not let its user run the command.
 Forbidden = redis.exceptions.NoPermissionError
 

@@ -4,18 +4,19 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from obstore.exceptions import BaseError as ObjectStoreError
-
 from contract.session import Session, SessionStatus
 from settings import DAY
 from store import keys
 from store.context import Context
+from store.errors import ObjectsAwayError
 from store.objects import Objects
 from store.sessions import Sessions
 from store.workers import Workers
 
 log = logging.getLogger(__name__)
 
+# Storage that is away may take seconds to say so.
+MOST_FAILURES = 10
 IDLE = "stopped because it was idle for longer than the server allows"
 
 
@@ -69,6 +70,7 @@ class Janitor:
                 self._sessions.stop(session.id, IDLE, since)
 
     def expire_results(self) -> None:
+        """Of sessions that go on: the operations go whole, so that a session may go on for ever."""
         before = self._context.now() - self._settings.result_retention
         for session_id in self._sessions.running():
             while self._context.scripts.run("expire_results", session_id, self._settings.results_kept, before):
@@ -79,11 +81,15 @@ class Janitor:
             self._sessions.remove(session_id, answers_live=DAY)
 
     def delete_garbage(self) -> None:
-        """One that cannot be deleted stays in the set, for the next sweep."""
+        """What cannot be deleted stays in the set, for the next sweep."""
+        failures = 0
         for path in self._redis.srandmember(keys.GARBAGE, 1000):
             try:
                 self._objects.delete(path.decode())
-            except (ObjectStoreError, OSError) as error:
+            except ObjectsAwayError as error:
                 log.warning("the object %s could not be deleted: %s", path.decode(), error)
+                failures += 1
             else:
                 self._redis.srem(keys.GARBAGE, path)
+            if failures == MOST_FAILURES:
+                return

@@ -5,10 +5,10 @@ session:{id}              hash   spec, owner, status, step, created_at, updated_
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
                                  to, if it does), covered (the last seq that the snapshot covers), published (step of
                                  the weights that samples use), labels, resources, final (the status it is to end in),
-                                 sampled, trained (tokens so far)
+                                 sampled, trained (tokens so far), forgetful (once an operation has expired)
 session:{id}:lane         zset   operations not yet ended, by seq
-session:{id}:operations   zset   every operation a user asked for, by seq
-session:{id}:results      zset   operations whose result is kept, by ended_at
+session:{id}:operations   zset   every operation a user asked for and that is kept, by seq
+session:{id}:results      zset   those of them that have ended, by ended_at, until they expire
 session:{id}:replay       zset   finished operations that the snapshot does not cover, by seq
 session:{id}:answers      set    answer keys that live as long as the session
 session:{id}:curve        stream what finished operations measured, with the step they belong to
@@ -39,7 +39,8 @@ resources:{id}:sessions   set    the sessions attached to them that have not end
 resources:READY           zset   those that have not stopped, by created_at
 resources:STOPPED         zset   those that have, by the time they did
 owner:{id}:resources      zset   the model resources of one owner, by created_at
-uploads                   zset   objects that a client sent ahead of a request, or fetches a result from, by the time
+loose                     zset   objects that no record refers to, or none yet, by the time they were written: they are
+                                 deleted a day later
 owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at; those of model
                                  resources under {id}:resources
 owner:{id}:sessions:{STATUS} zset the same, those of one status
@@ -68,7 +69,7 @@ DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
 COLLECTED = PREFIX + "collected"
-UPLOADS = PREFIX + "uploads"
+LOOSE = PREFIX + "loose"
 SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
@@ -200,7 +201,7 @@ FAMILIES = (
 def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
     functions = [f"{family.__name__} = {_lua_function(family)}" for family in FAMILIES]
-    constants = {"sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS, "api_keys": API_KEYS}
+    constants = {"sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS, "api_keys": API_KEYS, "loose": LOOSE}
     constants |= {"saves": SAVES, "collected": COLLECTED, "garbage": GARBAGE, "counters": COUNTERS}
     constants |= {"ended_channel": ENDED_CHANNEL}
     named = [f"{name} = '{key}'" for name, key in constants.items()]

@@ -1,88 +1,138 @@
 """Object storage: a local folder or any S3-compatible store, behind obstore."""
 
-import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import obstore
 from obstore.exceptions import BaseError as ObjectStoreError
-from obstore.exceptions import NotFoundError
+from obstore.exceptions import GenericError, PermissionDeniedError, UnauthenticatedError
 from obstore.store import HTTPStore, LocalStore, MemoryStore, ObjectStore, from_url
 
+from store.errors import ObjectMissingError, ObjectsAwayError
+from store.folder import Folder
+
 REFUSED = "CELERITY_OBJECTS_URL cannot be opened: "
+# What a disk, a network, a bucket or its keys are the reason of. The others would be faults of ours.
+AWAY = (GenericError, PermissionDeniedError, UnauthenticatedError)
+# By itself obstore tries for three minutes, while a request waits and its client gives up. Whoever has more time tries
+# again (see workers/patience.py).
+RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
 class Objects:
-    """Whole objects by path. A put is visible whole or not at all."""
+    """Whole objects by path. A put is visible whole or not at all.
+
+    Each method raises ObjectsAwayError for storage that cannot be reached, is full, is read-only or refuses our keys.
+    """
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
-        self._root = Path(store.prefix) if isinstance(store, LocalStore) else None
+        self._folder = Folder(Path(store.prefix)) if isinstance(store, LocalStore) and store.prefix else None
 
     def check(self) -> None:
-        """Raises ValueError when a store elsewhere cannot be read: there is no such bucket, or its keys are not good.
-
-        A folder was seen as it was opened, and must be one that can be written.
-        """
-        if self._root:
-            _check_writable(self._root)
-            return
+        """Raises ValueError when they cannot be had: there is no such bucket, its keys are not good, or the folder
+        cannot be written."""
         try:
-            next(iter(obstore.list(self._store, chunk_size=1)), None)
-        except (ObjectStoreError, OSError) as error:
-            raise ValueError(REFUSED + _reason(error)) from error
+            self.reach()
+        except ObjectsAwayError as error:
+            raise ValueError(str(error) if self._folder else REFUSED + str(error)) from error
+
+    def reach(self, room: int = 0) -> None:
+        """Raises ObjectsAwayError, also when a disk has not as much `room`. Leaves nothing: a bucket is listed."""
+        if self._folder:
+            self._folder.check(room)
+        else:
+            self.is_empty()
+
+    def is_empty(self) -> bool:
+        """Whether nothing is there at all."""
+        if self._folder:
+            return self._folder.is_empty()
+        with _reaching():
+            try:
+                return not next(iter(obstore.list(self._store, chunk_size=1)), None)
+            except FileNotFoundError as error:
+                raise ObjectsAwayError(_reason(error)) from error
 
     def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
         """From chunks, an object may be larger than memory; what raises while they are made leaves no object."""
-        obstore.put(self._store, path, data)
+        self._check_there()
+        with _reaching():
+            try:
+                obstore.put(self._store, path, data)
+            except FileNotFoundError as error:
+                # What makes the chunks may miss a file of its own.
+                if not isinstance(data, bytes):
+                    raise
+                raise ObjectsAwayError(_reason(error)) from error
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when there is none."""
-        return bytes(obstore.get(self._store, path).bytes())
+        self._check_there()
+        with _reaching():
+            return bytes(obstore.get(self._store, path).bytes())
+
+    def get_kept(self, path: str) -> bytes:
+        """The bytes of an object that a record refers to. Raises ObjectMissingError when it is lost.
+
+        Storage that holds nothing at all is not what it was written to: a disk is not mounted, say.
+        """
+        try:
+            return self.get(path)
+        except FileNotFoundError as error:
+            if self.is_empty():
+                raise ObjectsAwayError("nothing is there, where there were objects") from error
+            raise ObjectMissingError(f"the object {path} is not there") from error
 
     def size(self, path: str) -> int:
         """In bytes. Raises FileNotFoundError when there is no such object."""
-        return int(obstore.head(self._store, path)["size"])
+        with _reaching():
+            return int(obstore.head(self._store, path)["size"])
 
     def delete(self, path: str) -> None:
-        """Deletes an object, or with a slash at the end all that lies below. What is not there is no error."""
-        if path.endswith("/"):
-            self._delete_folder(path)
+        """Deletes an object, or with a slash at the end all that lies below: whole or half-written, with the folders
+        that are empty then. What is not there is no error."""
+        self._check_there()
+        if self._folder and path.endswith("/"):
+            self._folder.delete_all(path)
             return
-        try:
-            obstore.delete(self._store, path)
-        except (NotFoundError, FileNotFoundError):
-            return
-
-    def _delete_folder(self, path: str) -> None:
-        if self._root:
-            # Half-written files too, which a listing does not show.
-            shutil.rmtree(self._root / path, ignore_errors=True)
-            return
-        for page in obstore.list(self._store, path):
-            obstore.delete(self._store, [found["path"] for found in page])
+        with _reaching(), suppress(FileNotFoundError):
+            if path.endswith("/"):
+                for page in obstore.list(self._store, path):
+                    obstore.delete(self._store, [found["path"] for found in page])
+            else:
+                obstore.delete(self._store, path)
+        if self._folder:
+            self._folder.delete_rest(path)
 
     def file(self, path: str) -> Path | None:
         """Where the object lies on this host; None when it lies elsewhere."""
-        return self._root / path if self._root else None
+        return self._folder.file(path) if self._folder else None
 
     def presigned(self, path: str, seconds: float) -> str:
         """A URL from which anyone may read the object for so long; for objects that do not lie on this host."""
-        return str(obstore.sign(self._store, "GET", path, timedelta(seconds=seconds)))
+        with _reaching():
+            return str(obstore.sign(self._store, "GET", path, timedelta(seconds=seconds)))
 
     def free_bytes(self) -> int | None:
         """Room on the disk that holds the objects; None when they lie elsewhere."""
-        return shutil.disk_usage(self._root).free if self._root else None
+        return self._folder.free_bytes() if self._folder else None
+
+    def _check_there(self) -> None:
+        """A folder that is gone is not made anew: its disk may be mounted again."""
+        if self._folder:
+            self._folder.check_there()
 
 
-def _check_writable(folder: Path) -> None:
+@contextmanager
+def _reaching() -> Iterator[None]:
+    """Around a call of obstore's. FileNotFoundError stays what it is, and so does what the maker of chunks raises."""
     try:
-        with TemporaryFile(dir=folder):
-            return
-    except OSError as error:
-        raise ValueError(f"the objects' folder {folder} cannot be written: {error.strerror}") from error
+        yield
+    except AWAY as error:
+        raise ObjectsAwayError(_reason(error)) from error
 
 
 def open_objects(url: str, data_dir: Path) -> Objects:
@@ -102,7 +152,7 @@ def open_objects(url: str, data_dir: Path) -> Objects:
 
 def _opened(url: str) -> ObjectStore:
     try:
-        store = from_url(url)
+        store = from_url(url) if url.startswith("file:") else from_url(url, retry_config=RETRIES)
     except (ObjectStoreError, ValueError) as error:
         raise ValueError(REFUSED + _reason(error)) from error
     if isinstance(store, MemoryStore):

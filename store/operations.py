@@ -1,6 +1,7 @@
 """Operations as clients see them: accepted, read, waited for, listed, cancelled."""
 
 import time
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -17,6 +18,7 @@ from store.errors import (
     LimitReachedError,
     NotCancellableError,
     NotFoundError,
+    ObjectMissingError,
     SessionNotActiveError,
     TooManyWaitingError,
 )
@@ -51,7 +53,7 @@ class Operations:
 
         It may run for `timeout_seconds`, or else for what the worker allows its kind. A key that came before with the
         same body gives the first operation.
-        Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError.
+        Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError, ObjectsAwayError.
         """
         operation_id = str(uuid4())
         stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
@@ -103,10 +105,14 @@ class Operations:
     def get(self, session_id: str, operation_id: str, kind: OperationKind | None = None) -> Operation:
         """The operation, if it is one of this session and (when given) of this kind.
 
-        Raises NotFoundError: also for a result that is no longer kept.
+        Raises NotFoundError: also for one that is no longer kept.
         """
         row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
         operation = operation_from(operation_id, row)
+        if operation is None and self._context.redis.hexists(keys.session(session_id), "forgetful"):
+            raise NotFoundError(
+                "no such operation in this training session, or one that is older than results are kept"
+            )
         if operation is None or operation.session_id != session_id or not operation.kind.is_public:
             raise NotFoundError("no such operation in this training session")
         if kind is not None and operation.kind is not kind:
@@ -163,25 +169,31 @@ class Operations:
     def answer(self, operation: Operation, into: type[T]) -> T:
         """The `result`, read by a client: the first time is kept."""
         assert operation.status is OperationStatus.COMPLETED
-        return self._decoded(self._context.scripts.run("read_result", operation.id), into)
+        return self._decoded("result", lambda: self._context.scripts.run("read_result", operation.id), into)
 
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""
         assert operation.status is OperationStatus.COMPLETED
-        return self._decoded(self._context.redis.hget(keys.operation(operation.id), "result"), into)
-
-    def _decoded(self, stored: bytes | None, into: type[T]) -> T:
-        if stored is None:
-            raise NotFoundError("the result of this operation is no longer kept")
-        return decode(self._context.payloads.get(stored), into)
+        return self._decoded("result", self._field(operation, "result"), into)
 
     def request(self, operation: Operation, into: type[T]) -> T:
         """What an operation asked for. Raises NotFoundError when that is no longer kept: it is of the newest ones of
         its session, and of those that have not ended."""
-        stored = self._context.redis.hget(keys.operation(operation.id), "request")
-        if stored is None:
-            raise NotFoundError("the request of this operation is no longer kept")
-        return decode(self._context.payloads.get(stored), into)
+        return self._decoded("request", self._field(operation, "request"), into)
+
+    def _field(self, operation: Operation, name: str) -> Callable[[], bytes | None]:
+        return lambda: self._context.redis.hget(keys.operation(operation.id), name)
+
+    def _decoded(self, name: str, read: Callable[[], bytes | None], into: type[T]) -> T:
+        """Raises ObjectsAwayError for a payload that is kept and cannot be had."""
+        while (stored := read()) is not None:
+            try:
+                return decode(self._context.payloads.get(stored), into)
+            except ObjectMissingError:
+                # Its time may just have been over.
+                if read() == stored:
+                    raise
+        raise NotFoundError(f"the {name} of this operation is no longer kept")
 
     def unended(self, owner: str) -> int:
         """How many operations of the owner wait or run, over all its sessions."""
@@ -198,7 +210,7 @@ class Operations:
         return self.get(session_id, operation_id)
 
     def list(self, session_id: str, limit: int, offset: int) -> list[Operation]:
-        """Newest first; those whose result has expired are still listed."""
+        """Those that are kept, newest first."""
         redis = self._context.redis
         ids = [id.decode() for id in redis.zrevrange(keys.operations(session_id), offset, offset + limit - 1)]
         with redis.pipeline(transaction=False) as pipeline:

@@ -4,30 +4,36 @@ The stored form is a byte that says which, then the payload or the object's path
 """
 
 from store.objects import Objects
+from store.writes import Writes
 
 INLINE = b"="
 OBJECT = b">"
 
 
 class Payloads:
-    """`inline_bytes` is the largest payload that stays in Redis."""
+    """`inline_bytes` is the largest payload that stays in Redis.
 
-    def __init__(self, objects: Objects, inline_bytes: int) -> None:
+    Each method raises ObjectsAwayError when there is an object, and its storage is away.
+    """
+
+    def __init__(self, objects: Objects, writes: Writes, inline_bytes: int) -> None:
         self._objects = objects
+        self._writes = writes
         self._inline_bytes = inline_bytes
 
     def put(self, path: str, data: bytes) -> bytes:
-        """The stored form of `data`, which is kept under `path` if it is large."""
+        """The stored form of `data`, which is kept under `path` if it is large, and for a day unless a record comes to
+        hold that form."""
         if len(data) <= self._inline_bytes:
             return INLINE + data
-        self._objects.put(path, data)
+        self._writes.put(path, data)
         return OBJECT + path.encode()
 
     def get(self, stored: bytes) -> bytes:
-        """The payload behind its stored form."""
+        """The payload behind its stored form, which a record holds. Raises ObjectMissingError."""
         if stored.startswith(INLINE):
             return stored[1:]
-        return self._objects.get(stored[1:].decode())
+        return self._objects.get_kept(stored[1:].decode())
 
     def is_inline(self, stored: bytes) -> bool:
         """Whether the payload is in Redis itself."""
@@ -36,4 +42,4 @@ class Payloads:
     def discard(self, stored: bytes) -> None:
         """Forgets a payload that no record came to refer to."""
         if stored.startswith(OBJECT):
-            self._objects.delete(stored[1:].decode())
+            self._writes.discard(stored[1:].decode())

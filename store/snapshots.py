@@ -8,7 +8,9 @@ import msgspec
 from contract.operation import OperationKind
 from store.claims import Claim
 from store.context import Context
+from store.errors import ObjectMissingError, ObjectsAwayError
 from store.objects import Objects
+from store.writes import Writes
 
 
 class Replayed(msgspec.Struct, frozen=True):
@@ -29,21 +31,22 @@ class Kept(msgspec.Struct, frozen=True):
 
 
 class Snapshots:
-    def __init__(self, context: Context, objects: Objects) -> None:
+    def __init__(self, context: Context, objects: Objects, writes: Writes) -> None:
         self._context = context
         self._objects = objects
+        self._writes = writes
 
     def load(self, session_id: str) -> Kept:
         """A snapshot and what follows that very one, though a later one may be written meanwhile.
 
-        Raises FileNotFoundError when an object is not there.
+        Raises ObjectsAwayError, and ObjectMissingError for an object that is lost.
         """
         while True:
             path, is_checkpoint, *rows = self._read(session_id)
             try:
-                snapshot = self._objects.get(path.decode()) if path else None
+                snapshot = self._objects.get_kept(path.decode()) if path else None
                 return Kept(snapshot, bool(is_checkpoint), [self._replayed(*row) for row in rows])
-            except FileNotFoundError:
+            except (ObjectsAwayError, ObjectMissingError):
                 if self._read(session_id)[0] == path:
                     raise
 
@@ -60,8 +63,8 @@ class Snapshots:
         The object is whole before the session refers to it. False when the session is another worker's by now.
         """
         path = f"snapshots/{claim.session_id}/{claim.seq}-{uuid4()}"
-        self._objects.put(path, snapshot)
+        self._writes.put(path, snapshot)
         covered = self._context.scripts.run("cover", claim.session_id, worker_id, claim.epoch, path, claim.seq)
         if not covered:
-            self._objects.delete(path)
+            self._writes.discard(path)
         return bool(covered)

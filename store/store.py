@@ -23,6 +23,7 @@ from store.sessions import Sessions
 from store.snapshots import Snapshots
 from store.uploads import Uploads
 from store.workers import Workers
+from store.writes import Writes
 
 
 class Store:
@@ -31,21 +32,22 @@ class Store:
     def __init__(self, redis: RawRedis, objects: Objects, dispatcher: Dispatcher, settings: Settings) -> None:
         self._redis = redis
         self._objects = objects
-        payloads = Payloads(objects, settings.inline_bytes)
+        writes = Writes(redis, objects)
+        payloads = Payloads(objects, writes, settings.inline_bytes)
         self._context = context = Context(redis, Scripts(redis), payloads, dispatcher, settings)
         self.sessions = Sessions(context)
         self._notices = Notices(redis)
         self.operations = Operations(context, self.sessions, self._notices)
         self.claims = Claims(context)
-        self.snapshots = Snapshots(context, objects)
+        self.snapshots = Snapshots(context, objects, writes)
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
         self.curves = Curves(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
         self.model_resources = AllModelResources(context, self.sessions)
-        self.uploads = Uploads(context, objects)
-        swept = (self.checkpoints, self.model_resources, self.uploads)
+        self.uploads = Uploads(objects, writes)
+        swept = (self.checkpoints, self.model_resources, writes)
         self.janitor = Janitor(context, self.sessions, self.workers, swept, objects)
 
     def close(self) -> None:
@@ -72,6 +74,10 @@ class Store:
     def check_objects(self) -> None:
         """Raises ValueError when the objects cannot be read."""
         self._objects.check()
+
+    def reach_objects(self) -> None:
+        """Raises ObjectsAwayError when objects cannot be read, or there is not even room for a small one."""
+        self._objects.reach(room=self._context.settings.inline_bytes)
 
     def eviction_policy(self) -> str:
         """What Redis does when its memory is full; anything but noeviction may lose operations."""

@@ -3,11 +3,9 @@
 import re
 from uuid import uuid4
 
-from settings import DAY
-from store import keys
-from store.context import Context
 from store.errors import NotFoundError
 from store.objects import Objects
+from store.writes import Writes
 
 PAYLOAD_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 
@@ -15,9 +13,9 @@ PAYLOAD_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 class Uploads:
     """An object belongs to a session, whose owner alone is told where it lies."""
 
-    def __init__(self, context: Context, objects: Objects) -> None:
-        self._context = context
+    def __init__(self, objects: Objects, writes: Writes) -> None:
         self._objects = objects
+        self._writes = writes
 
     def begin(self, session_id: str) -> tuple[str, str]:
         """A new payload's id, and the path that it is to be put at."""
@@ -31,9 +29,8 @@ class Uploads:
         return f"payloads/{session_id}/{payload_id}"
 
     def put(self, path: str, data: bytes) -> None:
-        """Noted before it is written, so that it is deleted whatever happens."""
-        self._context.redis.zadd(keys.UPLOADS, {path: self._context.now()})
-        self._objects.put(path, data)
+        """For a day."""
+        self._writes.put(path, data)
 
     def get(self, session_id: str, payload_id: str) -> bytes:
         """Raises NotFoundError when it was never put, or is older than a day."""
@@ -41,8 +38,3 @@ class Uploads:
             return self._objects.get(self.path(session_id, payload_id))
         except FileNotFoundError as error:
             raise NotFoundError("no such payload in this training session") from error
-
-    def sweep(self) -> None:
-        for path in self._context.redis.zrangebyscore(keys.UPLOADS, "-inf", self._context.now() - DAY):
-            self._objects.delete(path.decode())
-            self._context.redis.zrem(keys.UPLOADS, path)

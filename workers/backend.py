@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -12,10 +13,17 @@ from contract.figures import NO_FIGURES, Figures
 from contract.operation import ErrorCode, OperationError, OperationFailedError
 from contract.redis_url import RedisUrl
 from store.claims import Claim
+from store.errors import ObjectsAwayError
+from workers.engine.commit import FailedAfterCommitError
 from workers.patience import persist
 from workers.process import current
 
 log = logging.getLogger(__name__)
+
+OBJECTS_AWAY = (
+    "The server's object storage was away for longer than CELERITY_OBJECTS_TIMEOUT allows: the operation has changed "
+    "nothing. Try again when the server is ready."
+)
 
 
 def backend_settings(url: RedisUrl) -> dict[str, Any]:
@@ -53,8 +61,11 @@ class OperationBackend(RedisBackend):
         if claim is None:
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
             return result
+        # Celery calls again with whatever this raises, as with a failure of the task. But then nobody knows what is in
+        # the store: it begins again, in a new epoch of its session (see stranded.py).
+        request.claim = None
         try:
-            self._finish(claim, task_id, result, state)
+            self._finish(claim, result, state)
         finally:
             current().stranded.leave(task_id)
         return result
@@ -65,25 +76,48 @@ class OperationBackend(RedisBackend):
             current().probe.end()
         return result
 
-    def _finish(self, claim: Claim, task_id: str, result: Any, state: str) -> None:
-        error = operation_error(result) if state == states.FAILURE else None
-        outcome, figures = (error, NO_FIGURES) if error else (result.value, result.figures)
-        if not persist(
-            lambda: current().store.claims.finish(claim, outcome, figures), f"finishing operation {task_id}"
-        ):
-            log.warning("operation %s was taken away from this worker; its result is dropped", task_id)
-        else:
-            ended = f"FAILED ({error.code}: {error.message})" if error else "COMPLETED"
-            if not error and result.then:
-                result.then()
-            ids = {"session_id": claim.session_id, "operation_id": task_id}
-            log.info("%s %s of session %s %s", claim.kind, task_id, claim.session_id, ended, extra=ids)
+    def _finish(self, claim: Claim, result: Any, state: str) -> None:
+        if state == states.FAILURE:
+            self._fail(claim, result)
+            return
+        runtime = current()
+        try:
+            stored = runtime.patience.persist(
+                claim, lambda: runtime.store.claims.store_result(claim, result.value), "storing the result"
+            )
+        except Exception as error:
+            log.warning("the result of operation %s cannot be stored", claim.operation_id, exc_info=error)
+            self._fail(claim, error)
+            return
+        finish = partial(runtime.store.claims.finish, claim, result.value, result.figures, stored)
+        if self._end(claim, finish, "COMPLETED") and result.then:
+            result.then()
+
+    def _fail(self, claim: Claim, raised: BaseException) -> None:
+        """What has FAILED has changed nothing, in this worker's memory either, before anything comes after it."""
+        current().residency.undo(claim)
+        error = operation_error(raised)
+        finish = partial(current().store.claims.finish, claim, error)
+        self._end(claim, finish, f"FAILED ({error.code}: {error.message})")
+
+    def _end(self, claim: Claim, finish: Callable[[], bool], ended: str) -> bool:
+        """False when the claim is no longer good."""
+        ids = {"session_id": claim.session_id, "operation_id": claim.operation_id}
+        if not persist(finish, f"finishing operation {claim.operation_id}"):
+            log.warning("operation %s was taken away from this worker; its result is dropped", claim.operation_id)
+            return False
+        log.info("%s %s of session %s %s", claim.kind, claim.operation_id, claim.session_id, ended, extra=ids)
+        return True
 
 
 def operation_error(error: BaseException) -> OperationError:
     """What a client is told of an exception: the engine's own words, or that the fault is ours."""
+    if isinstance(error, FailedAfterCommitError):
+        error = error.error
     if isinstance(error, OperationFailedError):
         return error.error
+    if isinstance(error, ObjectsAwayError):
+        return OperationError(ErrorCode.INTERNAL_ERROR, OBJECTS_AWAY)
     return OperationError(
         ErrorCode.INTERNAL_ERROR,
         f"the operation met an unexpected {type(error).__name__}; the worker's log has the details",

@@ -1,6 +1,6 @@
 """Checkpoints of a session, from copies of its adapter: written in the thread of the task that asked for it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
@@ -12,35 +12,41 @@ from workers.deadline import Deadline
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.merged_export import MergedExport
-from workers.patience import persist
+from workers.patience import Patience, persist
 
 STATE_FILE = "state.safetensors"
+
+Parts = Mapping[Part, Sequence[NewFile]]
 
 
 class CheckpointWriter:
     """`dtype` is that of the base models here, which a merged model takes over.
 
     The session's lane stands still meanwhile; other sessions go on, since the engine made its copy and is free. What is
-    not written by the deadline ends as TIMEOUT: its folder is collected like that of any attempt that failed.
+    not written by the deadline (object storage may be away) ends as TIMEOUT: its folder is collected like that of any
+    attempt that failed.
     """
 
-    def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype) -> None:
-        self._store, self._catalog, self._dtype = store, catalog, dtype
+    def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype, patience: Patience) -> None:
+        self._store, self._catalog, self._dtype, self._patience = store, catalog, dtype, patience
 
     def training(self, claim: Claim, copied: AdapterState, deadline: Deadline) -> Checkpoint:
         """Weights, optimizer state and step. Gradients that no step has used are not part of it."""
         state = copied.without_gradients()
         files = [NewFile.of(STATE_FILE, state.to_bytes())]
-        return self._write(claim, CheckpointKind.TRAINING, state.step, {Part.STATE: files}, deadline)
+        return self._write(claim, CheckpointKind.TRAINING, state.step, lambda: {Part.STATE: files}, deadline)
 
     def inference(self, claim: Claim, adapter: AdapterExport, deadline: Deadline) -> Checkpoint:
         """The adapter, and the base model with the adapter merged into it."""
         name = claim.spec.base_model.name
         merged = MergedExport(self._catalog.directory(name), adapter, self._dtype)
-        parts = {
-            Part.ADAPTER: list(adapter.peft_files(claim.spec.lora, name)),
-            Part.MERGED: list(merged.files()),
-        }
+
+        def parts() -> Parts:
+            return {
+                Part.ADAPTER: list(adapter.peft_files(claim.spec.lora, name)),
+                Part.MERGED: list(merged.files()),
+            }
+
         return self._write(claim, CheckpointKind.INFERENCE, adapter.step, parts, deadline)
 
     def _write(
@@ -48,13 +54,18 @@ class CheckpointWriter:
         claim: Claim,
         kind: CheckpointKind,
         step: int,
-        parts: Mapping[Part, Sequence[NewFile]],
+        make_parts: Callable[[], Parts],
         deadline: Deadline,
     ) -> Checkpoint:
+        """The parts are made anew for each attempt to write them."""
         checkpoints = self._store.checkpoints
         folder = persist(lambda: checkpoints.begin(claim), f"beginning checkpoint {claim.operation_id}")
-        timed = {
-            part: [file._replace(chunks=deadline.within(file.chunks)) for file in files]
-            for part, files in parts.items()
-        }
-        return checkpoints.write(claim, folder, kind, step, timed)
+
+        def write() -> Checkpoint:
+            timed = {
+                part: [file._replace(chunks=deadline.within(file.chunks)) for file in files]
+                for part, files in make_parts().items()
+            }
+            return checkpoints.write(claim, folder, kind, step, timed)
+
+        return self._patience.persist(claim, write, "writing the files")

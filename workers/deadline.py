@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from contract.operation import ErrorCode, OperationFailedError, OperationKind
 from contract.time_limits import setting_of
+from workers.engine.commit import FailedAfterCommitError
 
 T = TypeVar("T")
 
@@ -17,11 +18,13 @@ class Deadline:
     """The end of the time that an operation of a kind may run: `seconds` from now, by this process's clock, or never.
 
     Only one thread waits for it, the operation's own: what happens to the operation is decided there, once.
+    `committed` says whether the engine has committed what was awaited: a result, or changes that failed half-way.
     """
 
     def __init__(self, kind: OperationKind, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self._kind, self._seconds, self._clock = kind, seconds, clock
         self._began = clock()
+        self.committed = False
 
     @property
     def remaining(self) -> float | None:
@@ -37,12 +40,14 @@ class Deadline:
         """What the engine answers. A call that is not committed when the time is up is given up, and so has changed
         nothing; one that is committed is waited for.
 
-        Raises OperationFailedError, TIMEOUT for one that was given up.
+        Raises OperationFailedError, TIMEOUT for one that was given up, and what the engine raised.
         """
         wait([future], self.remaining)
         # One that has ended, or is committed, cannot be cancelled.
         if future.cancel():
             raise self._passed()
+        error = future.exception()
+        self.committed = error is None or isinstance(error, FailedAfterCommitError)
         return future.result()
 
     @contextmanager

@@ -6,8 +6,10 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 
 from store.errors import Unavailable
+from workers.background import in_background
 from workers.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -25,6 +27,7 @@ class Heartbeat:
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
         self._connected_since: float | None = None
         self._last_sweep = self._last_look = time.monotonic()
+        self._sweep: Future[None] | None = None
 
     def start(self) -> None:
         self._thread.start()
@@ -63,8 +66,23 @@ class Heartbeat:
             self._runtime.stranded.sweep()
             self._last_look = time.monotonic()
         if time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
-            store.janitor.sweep()
+            self._begin_sweep()
             self._last_sweep = time.monotonic()
+
+    def _begin_sweep(self) -> None:
+        """In the background: object storage that is away would hold up the heartbeat for longer than it may be missed.
+        What the last sweep raised is raised here."""
+        if self._sweep is None or self._sweep.done():
+            last, self._sweep = self._sweep, None
+            if last:
+                last.result()
+            self._sweep = in_background(self._swept)
+
+    def _swept(self) -> None:
+        try:
+            self._runtime.store.janitor.sweep()
+        except Unavailable as error:
+            log.warning("not swept: Redis is away (%s)", error)
 
     def _has_been_connected(self) -> bool:
         """Whether this worker has beaten without a gap for a whole timeout. Only then may it say that others

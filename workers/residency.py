@@ -28,7 +28,7 @@ from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine
 from workers.engine.failures import ModelRefusedError
-from workers.patience import persist
+from workers.patience import Patience
 
 log = logging.getLogger(__name__)
 
@@ -38,11 +38,13 @@ ROOM_PAUSE = 0.05
 @dataclass
 class Resident:
     """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the last
-    operation that has changed it, and how many operations use it just now."""
+    operation that has changed it, the claim's fence if that may be undone (see `Residency.undo`), and how many
+    operations use it just now."""
 
     size: int
     epoch: int | None = None
     changed_by: int = -1
+    changed_under: str | None = None
     users: int = 0
 
 
@@ -56,13 +58,14 @@ class Residency:
     """
 
     def __init__(
-        self, store: Store, engine: Engine, catalog: Catalog, most: int, reserved_bytes: int,
+        self, store: Store, engine: Engine, catalog: Catalog, patience: Patience, most: int, reserved_bytes: int,
         free_bytes: Callable[[], int], create_timeout: float,
     ) -> None:  # fmt: skip
         """`most` adapters stay in memory, and no more than leave `reserved_bytes` of it free; beyond that, those that
         nothing has used for longest are parked. `free_bytes` measures. An adapter that is brought back may take
         `create_timeout` seconds until what is replayed begins."""
-        self._store, self._engine, self._catalog, self._most = store, engine, catalog, most
+        self._store, self._engine, self._catalog, self._patience = store, engine, catalog, patience
+        self._most = most
         self._reserved_bytes, self._free_bytes = reserved_bytes, free_bytes
         self._create_timeout = create_timeout
         self._residents: OrderedDict[str, Resident] = OrderedDict()
@@ -90,7 +93,7 @@ class Residency:
         before, and one that was cut would begin again with the next operation.
 
         Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, that takes too long,
-        or the session has been elsewhere and come back since the operation was claimed.
+        or the session has been elsewhere and come back since the operation was claimed, and ObjectsAwayError.
         """
         own = Deadline(claim.kind, claim.timeout_seconds)
         coming = own if claim.kind is OperationKind.CREATE_SESSION else RestoreDeadline(self._create_timeout)
@@ -106,14 +109,25 @@ class Residency:
                 _refuse_if_late(claim, resident)
                 resident, is_here = self._restore(claim, coming), False
             if claim.kind.changes_the_adapter:
-                resident.changed_by = claim.seq
+                resident.changed_by, resident.changed_under = claim.seq, claim.fence
             self._residents.move_to_end(claim.session_id)
             self._count_user(resident, 1)
         self._park_surplus()
+        deadline = own if is_here else Deadline(claim.kind, claim.timeout_seconds)
         try:
-            yield own if is_here else Deadline(claim.kind, claim.timeout_seconds)
+            yield deadline
         finally:
+            if resident.changed_under == claim.fence and not deadline.committed:
+                resident.changed_under = None
             self._count_user(resident, -1)
+
+    def undo(self, claim: Claim) -> None:
+        """Called before an operation ends FAILED. If the engine has committed changes for it, or may have, the adapter
+        goes, and the next operation restores it as it was before this one."""
+        resident = self._residents.get(claim.session_id)
+        if resident and resident.changed_under == claim.fence:
+            log.warning("operation %s of session %s is undone", claim.operation_id, claim.session_id)
+            self.release(claim.session_id)
 
     def release(self, session_id: str) -> None:
         """Frees the session's adapter, and returns when it is gone; releasing it twice is releasing it once."""
@@ -207,7 +221,9 @@ class Residency:
 
     def _restore(self, claim: Claim, coming: Deadline) -> Resident:
         directory = self._directory(claim.spec.base_model.name, coming)
-        kept = persist(lambda: self._store.snapshots.load(claim.session_id), f"restoring session {claim.session_id}")
+        kept = self._patience.persist(
+            claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
+        )
         state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
         if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()

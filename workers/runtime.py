@@ -15,7 +15,7 @@ from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
 from workers.engine.description import describe
 from workers.engine.engine import Engine
-from workers.patience import persist
+from workers.patience import Patience, persist
 from workers.probe import Probe
 from workers.residency import Residency
 from workers.snapshot_writer import SnapshotWriter
@@ -39,12 +39,13 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
-        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype)
+        self.patience = Patience(self.store.claims, settings.objects_timeout)
+        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.patience)
         self.stranded = Stranded(self.store, self.worker_id)
         self.turns = Turns()
         self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
         self.residency = Residency(
-            self.store, self.engine, self.catalog, settings.resident_sessions, settings.reserved_bytes,
+            self.store, self.engine, self.catalog, self.patience, settings.resident_sessions, settings.reserved_bytes,
             self.engine.free_bytes, settings.create_session_timeout,
         )  # fmt: skip
 

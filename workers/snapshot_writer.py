@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from contract.operation import OperationFailedError
 from settings import Settings
 from store.claims import Claim
 from store.store import Store
@@ -31,7 +32,12 @@ class SnapshotWriter:
         if not self._is_due(claim.session_id, step):
             return None
         self._taken[claim.session_id] = step, time.monotonic()
-        state = self._engine.copy_adapter(claim.session_id).result()
+        try:
+            state = self._engine.copy_adapter(claim.session_id).result()
+        except OperationFailedError as failed:
+            # A step that is done does not fail for want of memory for a copy of it.
+            log.warning("no snapshot of session %s: %s", claim.session_id, failed)
+            return None
         return lambda: self._submit(claim, state)
 
     def close(self) -> None:

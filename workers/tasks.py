@@ -31,6 +31,7 @@ from workers.residency import call_seed
 from workers.runtime import Runtime
 
 T = TypeVar("T")
+R = TypeVar("R", bound=msgspec.Struct)
 Run = Callable[[Runtime, Claim], Outcome]
 
 
@@ -80,6 +81,11 @@ def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim
     return claim
 
 
+def requested(runtime: Runtime, claim: Claim, into: type[R]) -> R:
+    """What the claimed operation asks for."""
+    return runtime.patience.persist(claim, lambda: runtime.store.claims.request(claim, into), "reading the request")
+
+
 def awaited(claim: Claim, deadline: Deadline, future: "Future[T]") -> T:
     """What the engine answers in time, its turn and its work a span of the operation's trace."""
     with span(f"engine {claim.kind}", claim.session_id, claim.operation_id):
@@ -94,7 +100,7 @@ def create_session(runtime: Runtime, claim: Claim) -> Outcome:
 
 @operation_task(OperationKind.SAMPLE)
 def sample(runtime: Runtime, claim: Claim) -> Outcome:
-    request = runtime.store.claims.request(claim, SampleRequest)
+    request = requested(runtime, claim, SampleRequest)
     with runtime.residency.hold(claim) as deadline:
         sampled = runtime.engine.sample(claim.session_id, request)
         try:
@@ -116,7 +122,7 @@ def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
 
 @operation_task(OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD)
 def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
-    request, seed = runtime.store.claims.request(claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
+    request, seed = requested(runtime, claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
     with runtime.residency.hold(claim) as deadline:
         result = awaited(claim, deadline, runtime.engine.forward_backward(claim.session_id, request, seed))
         return Outcome(result, figures_of_pass(request, result))
@@ -124,7 +130,7 @@ def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
 
 @operation_task(OperationKind.OPTIM_STEP)
 def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
-    request = runtime.store.claims.request(claim, OptimStepRequest)
+    request = requested(runtime, claim, OptimStepRequest)
     with runtime.residency.hold(claim) as deadline:
         result = awaited(claim, deadline, runtime.engine.optim_step(claim.session_id, request))
         return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))

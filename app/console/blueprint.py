@@ -12,7 +12,7 @@ from app.console import formats
 from app.console.form import check_form, form_token
 from app.console.visit import admitted, read_visit
 from app.errors import STATUS_OF
-from store.errors import StoreError, Unavailable
+from store.errors import ObjectsAwayError, StoreError, Unavailable
 
 PREFIX = "/console"
 POLICY = (
@@ -83,6 +83,14 @@ def unforeseen(error: Exception) -> tuple[str, int]:
 
 def redis_away(_: Exception) -> tuple[str, int]:
     return error_page(HTTPStatus.SERVICE_UNAVAILABLE, "Redis cannot be reached just now. Try again in a moment.")
+
+
+@console.errorhandler(ObjectsAwayError)
+def objects_away(error: ObjectsAwayError) -> tuple[str, int]:
+    logger.warning("object storage is away: %s", error)
+    return error_page(
+        HTTPStatus.SERVICE_UNAVAILABLE, "The object storage cannot be reached just now. Try again in a moment."
+    )
 
 
 for away in Unavailable:

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from app.blueprint import Blueprint
-from app.errors import UnavailableError
+from app.errors import OBJECTS_AWAY, UnavailableError
 from app.metrics import StoreCollector
 from app.placement import served_models
 from app.state import state
@@ -31,6 +31,8 @@ def get_health() -> dict[str, str]:
 def get_readiness() -> dict[str, str]:
     """Whether a session could be created and run"""
     state().store.ping()
+    if not state().objects_check.is_good():
+        raise UnavailableError(OBJECTS_AWAY)
     if not served_models():
         raise UnavailableError("no live worker serves a model yet")
     return {"status": "ok"}

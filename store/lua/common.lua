@@ -54,6 +54,11 @@ local function discard(payload)
   if payload and payload:sub(1, 1) == '>' then redis.call('SADD', keys.garbage, payload:sub(2)) end
 end
 
+-- A record is to refer to this payload: its object, if it has one, stays from now on.
+local function refer_to(payload)
+  if payload:sub(1, 1) == '>' then redis.call('ZREM', keys.loose, payload:sub(2)) end
+end
+
 -- Forgets a deleted checkpoint for good, once no session needs its objects.
 local function forget_if_unused(checkpoint)
   local key = keys.checkpoint(checkpoint)
@@ -92,6 +97,17 @@ local function drop_if_unneeded(session, id)
   drop_request(id)
 end
 
+-- Removes an expired operation, but for what a replay needs of it.
+local function forget_operation(session, id)
+  discard(redis.call('HGET', keys.operation(id), 'result'))
+  redis.call('HDEL', keys.operation(id), 'result')
+  redis.call('ZREM', keys.requests(session), id)
+  if redis.call('ZSCORE', keys.replay(session), id) then return end
+  drop_request(id)
+  redis.call('DEL', keys.operation(id))
+  redis.call('ZREM', keys.operations(session), id)
+end
+
 -- Adds one to what the server has counted; store/counts.py takes the fields apart.
 local function count(field)
   redis.call('HINCRBY', keys.counters, field, 1)
@@ -124,6 +140,8 @@ local function ended(id, session, at)
   -- The two ends of a session are in no list a user sees, so nothing else would remove them.
   if record[1] == 'create-session' or record[1] == 'stop-session' then
     redis.call('EXPIRE', keys.operation(id), 86400)
+  else
+    redis.call('ZADD', keys.results(session), at, id)
   end
 end
 
@@ -155,7 +173,13 @@ end
 local function forget_replay(session, seq)
   local covered = redis.call('ZRANGEBYSCORE', keys.replay(session), '-inf', seq)
   redis.call('ZREMRANGEBYSCORE', keys.replay(session), '-inf', seq)
-  for _, id in ipairs(covered) do drop_if_unneeded(session, id) end
+  for _, id in ipairs(covered) do
+    if redis.call('HEXISTS', keys.operation(id), 'expired') == 1 then
+      forget_operation(session, id)
+    else
+      drop_if_unneeded(session, id)
+    end
+  end
 end
 
 -- Model resources look at their active sessions only; of the ended ones they know the last end.
@@ -184,6 +208,7 @@ local function append(session, id, kind, request, at)
   local seq = redis.call('HINCRBY', keys.session(session), 'next_seq', 1) - 1
   redis.call('HSET', keys.operation(id), 'session', session, 'kind', kind, 'seq', seq,
     'state', 'WAITING', 'created_at', at, 'request', request)
+  refer_to(request)
   count('accepted:' .. kind)
   redis.call('ZADD', keys.lane(session), seq, id)
 end

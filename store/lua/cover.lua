@@ -4,6 +4,7 @@ local record = redis.call('HMGET', keys.session(session), 'worker', 'epoch', 'st
 local stale = record[4] and tonumber(record[4]) >= tonumber(seq)
 if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale then return 0 end
 drop_snapshot(session)
+redis.call('ZREM', keys.loose, snapshot)
 redis.call('HSET', keys.session(session), 'snapshot', snapshot, 'covered', seq)
 forget_replay(session, seq)
 count('snapshots')

@@ -59,7 +59,7 @@ drop_if_unneeded(session, id)
 if name == 'complete' then
   if result ~= '' then
     redis.call('HSET', keys.operation(id), 'result', result)
-    redis.call('ZADD', keys.results(session), at, id)
+    refer_to(result)
   end
   if step ~= '' then redis.call('HSET', keys.session(session), 'step', step) end
   plot(session, kind)

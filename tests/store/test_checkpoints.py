@@ -12,7 +12,7 @@ from contract.operation import ErrorCode, OperationFailedError, OperationKind, O
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import Session
 from store.claims import Claim
-from store.errors import CheckpointGoneError, NotFoundError
+from store.errors import CheckpointGoneError, NotFoundError, ObjectsAwayError
 from store.objects import Objects
 from store.snapshots import Kept
 from store.store import Store
@@ -335,7 +335,7 @@ def test_objects_that_cannot_be_deleted_go_the_next_time(bench: Bench, monkeypat
     bench.store.checkpoints.delete(checkpoint.id, ANONYMOUS)
 
     def refuse(path: str) -> None:
-        raise PermissionError(path)
+        raise ObjectsAwayError(path)
 
     with monkeypatch.context() as locked:
         locked.setattr(bench.objects, "delete", refuse)

@@ -1,12 +1,14 @@
 """Objects of a local folder and of a store elsewhere, through the same few calls."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from obstore.store import MemoryStore, S3Store
 
+from store.errors import ObjectMissingError, ObjectsAwayError
 from store.objects import Objects, open_objects
 
 DATA = [b"ab" * 1_000_000, b"", b"cd" * 5_000_000, b"e"]
@@ -52,6 +54,82 @@ def test_a_folder_is_deleted_whole_and_alone(objects: Objects) -> None:
     for path in ("a/1/x", "a/1/y/z"):
         with pytest.raises(FileNotFoundError):
             objects.size(path)
+
+
+def test_a_folder_that_is_empty_then_goes_too_and_what_was_half_written(tmp_path: Path) -> None:
+    objects, root = open_objects("", tmp_path), tmp_path / "objects"
+    for path in ("requests/1", "results/1/a", "checkpoints/1/a/x", "checkpoints/1/b/x"):
+        objects.put(path, b"1")
+    for half in ("requests/1#1", "requests/2#1", "requests/2#2"):
+        (root / half).write_bytes(b"1")
+    objects.delete("checkpoints/1/a/")
+    assert (root / "checkpoints/1/b/x").exists()
+    for path in ("requests/1", "requests/2", "results/1/a", "checkpoints/1/b/"):
+        objects.delete(path)
+    assert list(root.iterdir()) == []
+    objects.put("requests/1", b"1")
+
+
+def calls(objects: Objects) -> list[Callable[[], object]]:
+    return [
+        lambda: objects.put("a/c", b"2"),
+        lambda: objects.put("a/c", iter([b"2"])),
+        lambda: objects.get("a/b"),
+        lambda: objects.get_kept("a/b"),
+        lambda: objects.delete("a/b"),
+        lambda: objects.delete("a/"),
+        objects.reach,
+    ]
+
+
+def test_a_folder_that_is_gone_or_another_thing_is_away_and_comes_back_as_it_was(tmp_path: Path) -> None:
+    objects, root = open_objects("", tmp_path), tmp_path / "objects"
+    objects.put("a/b", b"1")
+    root.rename(tmp_path / "away")
+    for call in calls(objects):
+        with pytest.raises(ObjectsAwayError):
+            call()
+    assert not root.exists(), "it is not made anew"
+    root.write_bytes(b"")
+    for call in calls(objects):
+        with pytest.raises(ObjectsAwayError):
+            call()
+    root.unlink()
+    (tmp_path / "away").rename(root)
+    assert objects.get_kept("a/b") == b"1"
+    objects.reach()
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_bucket_that_does_not_answer_or_is_gone_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = open_objects("s3://another/run", tmp_path)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    silent = open_objects("s3://bucket/run", tmp_path)
+    for call in calls(silent):
+        with pytest.raises(ObjectsAwayError) as away:
+            call()
+        assert "\n" not in str(away.value)
+    for call in (lambda: gone.put("a/c", b"2"), lambda: gone.get_kept("a/b"), gone.reach):
+        with pytest.raises(ObjectsAwayError):
+            call()
+
+
+def test_a_disk_without_room_for_what_is_asked_is_away(objects: Objects, monkeypatch: pytest.MonkeyPatch) -> None:
+    objects.reach(room=1)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=999))
+    objects.reach(room=999)
+    if objects.free_bytes() is not None:
+        with pytest.raises(ObjectsAwayError, match="only 999 bytes free"):
+            objects.reach(room=1000)
+
+
+def test_one_object_among_others_is_lost_and_all_of_them_are_away(objects: Objects) -> None:
+    """As when a disk is not mounted: its folder is there, and empty."""
+    with pytest.raises(ObjectsAwayError):
+        objects.get_kept("a/b")
+    objects.put("a/c", b"1")
+    with pytest.raises(ObjectMissingError):
+        objects.get_kept("a/b")
 
 
 def test_only_local_objects_are_files_on_a_disk_of_known_room(tmp_path: Path) -> None:

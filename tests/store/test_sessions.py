@@ -8,7 +8,7 @@ import pytest
 from contract.api_key import ANONYMOUS
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import LoraConfig, SessionSpec, SessionStatus
+from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
 from store.workers import needed
@@ -128,6 +128,32 @@ def test_results_beyond_the_kept_ones_go_when_they_are_old_and_say_so(bench: Ben
             bench.store.operations.get(session.id, operation.id)
     newest = bench.store.operations.get(session.id, operations[2].id)
     assert bench.store.operations.result(newest, OptimStepResult).step == 3
+
+
+def test_what_has_expired_leaves_nothing_in_redis_unless_a_replay_needs_it(bench: Bench) -> None:
+    session, expiring = bench.running_session(), with_settings(bench, results_kept=1, result_retention=-1.0)
+    bench.run(accepted_step(bench, session), OptimStepResult(step=1, metrics={}))
+    covering = bench.claim(accepted_step(bench, session))
+    bench.store.claims.finish(covering, OptimStepResult(step=2, metrics={}))
+    assert bench.store.snapshots.save(covering, WORKER, b"the adapter")
+    keys_before = set(bench.redis.scan_iter())
+    bench.run(accepted_step(bench, session), OperationError(ErrorCode.INVALID_INPUT, "nothing accumulated"))
+    bench.run(accepted_step(bench, session), OptimStepResult(step=3, metrics={}))
+    last = bench.claim(accepted_step(bench, session))
+    bench.store.claims.finish(last, OptimStepResult(step=4, metrics={}))
+    expiring.janitor.expire_results()
+    kept = bench.store.snapshots.load(session.id)
+    assert [operation.seq for operation in kept.replayed] == [4, 5], "what the snapshot does not cover"
+    assert bench.store.snapshots.save(last, WORKER, b"the adapter")
+    operations = {key for key in bench.redis.scan_iter("celerity:operation:*") if bench.redis.ttl(key) == -1}
+    assert operations == {f"celerity:operation:{last.operation_id}".encode()}
+    assert [operation.id for operation in bench.store.operations.list(session.id, 20, 0)] == [last.operation_id]
+    assert len(set(bench.redis.scan_iter()) - keys_before) <= 2
+
+
+def accepted_step(bench: Bench, session: Session) -> str:
+    operation = bench.store.operations.accept(session.id, STEP, OptimStepRequest())
+    return operation.id
 
 
 def test_an_idle_session_is_stopped_with_that_reason_and_a_busy_one_is_not(bench: Bench) -> None:

@@ -3,6 +3,7 @@
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import wait
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,8 @@ from contract.session import LoraConfig, SessionSpec
 from settings import Settings
 from store import keys
 from store.workers import Announcement
+from tests.gate import Gate
+from tests.waiting import eventually
 from workers import heartbeat as heartbeat_module
 from workers.heartbeat import Heartbeat
 from workers.runtime import Runtime
@@ -136,8 +139,32 @@ def test_it_sees_to_what_is_overdue_not_its_own_and_to_be_swept(
         assert redis.llen(keys.BROKER + runtime.worker_id) == 1
         heartbeat._beat_if_connected()
         assert redis.llen(keys.BROKER + runtime.worker_id) == 2, "the message was sent again"
-        assert redis.scard(keys.GARBAGE) == 0
+        eventually(lambda: redis.scard(keys.GARBAGE) == 0)
     assert asked == [{session_id}]
+
+
+def test_a_sweep_that_takes_long_holds_up_no_heartbeat(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    gate, heartbeat = Gate(monkeypatch, runtime.store.janitor, "sweep"), Heartbeat(runtime)
+    for _ in range(3):
+        heartbeat._last_sweep -= 3600
+        heartbeat._beat_if_connected()
+    gate.wait()
+    assert [worker.id for worker in runtime.store.workers.live()] == [runtime.worker_id]
+    assert gate.left == 0, "one at a time"
+    gate.open()
+    assert heartbeat._sweep
+    heartbeat._sweep.result()
+
+
+def test_what_a_sweep_raises_is_a_fault_unless_redis_is_away(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    heartbeat = Heartbeat(runtime)
+    for sweep in (raises_away, lambda: 1 / 0):
+        monkeypatch.setattr(runtime.store.janitor, "sweep", sweep)
+        heartbeat._begin_sweep()
+        assert heartbeat._sweep
+        wait([heartbeat._sweep])
+    with pytest.raises(ZeroDivisionError):
+        heartbeat._begin_sweep()
 
 
 def test_what_the_server_believes_to_run_here_and_does_not_is_started_again(runtime: Runtime, redis_url: str) -> None:

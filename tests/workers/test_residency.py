@@ -22,6 +22,7 @@ from tests.tiny_model import make_tiny_model
 from workers.engine import core
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.patience import Patience
 from workers.residency import Residency
 
 WHOLE = 24_000_000
@@ -40,7 +41,9 @@ class Bench:
         self.store = open_store(Settings(data_dir=folder, redis_url=redis_url))
         self.engine = Engine(EngineConfig(device="cpu", kernels="native", torch_threads=1))
         self.engine.start()
-        self.residency = Residency(self.store, self.engine, catalog, most, RESERVED, self.free_bytes, 60.0)
+        self.residency = Residency(
+            self.store, self.engine, catalog, Patience(self.store.claims, 60.0), most, RESERVED, self.free_bytes, 60.0
+        )
 
     def close(self) -> None:
         self.engine.close()

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,10 @@ from settings import Settings
 from store.claims import Claim
 from store.store import open_store
 from tests.tiny_model import make_tiny_model
+from workers.engine.adapter_state import AdapterState
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.failures import out_of_memory
 from workers.snapshot_writer import SnapshotWriter
 
 CLAIM = Claim(
@@ -60,6 +63,17 @@ def test_one_is_taken_when_the_session_has_been_elsewhere_or_begins_again(new_wr
     writer = new_writer(snapshot_steps=3, snapshot_seconds=3600.0)
     assert steps_taken(writer, 4, 5, 6) == [6]
     assert steps_taken(writer, 2) == [2]
+
+
+def test_a_step_does_not_fail_for_want_of_memory_for_its_snapshot(
+    new_writer: NewWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, full = new_writer(snapshot_steps=1, snapshot_seconds=3600.0), Future[AdapterState]()
+    full.set_exception(out_of_memory("no room for a copy"))
+    with monkeypatch.context() as patch:
+        patch.setattr(writer._engine, "copy_adapter", lambda _: full)
+        assert writer.after_step(CLAIM, 1) is None
+    assert writer.after_step(CLAIM, 2)
 
 
 def test_nobody_waits_for_its_writing_but_the_end_of_the_worker(

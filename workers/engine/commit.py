@@ -10,6 +10,14 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class FailedAfterCommitError(Exception):
+    """A call failed half-way through its changes: nobody knows what the adapter is now. `error` is what was raised."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(f"{type(error).__name__}: {error}")
+        self.error = error
+
+
 def commit(future: "Future[Any]") -> bool:
     """False when the caller has given up: then nothing may change. Called once, before the result is set."""
     return not future.cancelled() and future.set_running_or_notify_cancel()
@@ -22,6 +30,8 @@ def answer(future: "Future[T]", result: T) -> None:
 
 
 def fail(future: "Future[Any]", error: Exception) -> None:
-    """Sets what went wrong, before it was committed or after, unless the caller has given up."""
-    if future.running() or commit(future):
+    """Sets what went wrong, unless the caller has given up: after it was committed, as a FailedAfterCommitError."""
+    if future.running():
+        future.set_exception(FailedAfterCommitError(error))
+    elif commit(future):
         future.set_exception(error)

@@ -156,8 +156,13 @@ class EngineCore:
 
     def optim_step(self, future: "Future[OptimStepResult]", session_id: str, request: OptimStepRequest) -> None:
         adapter = self._resident(session_id).adapter
-        if commit(future):
+        if not commit(future):
+            return
+        try:
             future.set_result(optim_step(adapter, request))
+        except OperationFailedError as failed:
+            # What the step does when it fails so is as certain as a result.
+            future.set_exception(failed)
 
     def advance(self) -> None:
         """The next piece of work; a failure inside it ends that work alone."""

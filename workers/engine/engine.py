@@ -35,7 +35,8 @@ class Engine:
     as they begin, all else when it has its result.
 
     A future fails with OperationFailedError when the operation did, with EngineClosedError when it never began, and
-    with whatever was raised when the fault is ours; no failure reaches another job.
+    with whatever was raised when the fault is ours: in a FailedAfterCommitError where that was in the middle of a
+    change, after which the adapter is to be dropped. No failure reaches another job.
 
     The caller keeps a session's order: it hands in a sample only when the session's weights are those meant for it,
     and nothing else of a session while its forward-backward runs.

@@ -1,0 +1,127 @@
+"""A worker while object storage is away: what was accepted waits for it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from contract.checkpoint import Checkpoint, CheckpointRequest
+from contract.operation import ErrorCode, OperationKind, OperationStatus
+from store.errors import ObjectsAwayError
+from store.objects import Objects
+from tests.engine.asking import packed, random_sample, sample_request
+from tests.workers.conftest import Begin
+from tests.workers.shift import Shift
+
+TRAIN = OperationKind.FORWARD_BACKWARD
+REQUEST = packed([random_sample(7, 6)])
+
+
+class Outage:
+    """Storage that is away for the next `left` calls of one method whose path begins so. `during` is called in each
+    pause of whoever waits."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, method: str, prefix: str, left: float) -> None:
+        self.left, self.pauses = left, list[float]()
+        self.during: Callable[[], object] = lambda: None
+        call = getattr(Objects, method)
+
+        def away(objects: Objects, path: str, *data: Any) -> Any:
+            if path.startswith(prefix) and self.left > 0:
+                self.left -= 1
+                raise ObjectsAwayError("503 Slow Down")
+            return call(objects, path, *data)
+
+        patch.setattr(Objects, method, away)
+        patch.setattr("workers.patience.time.sleep", self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.during()
+
+
+@pytest.mark.parametrize(("method", "prefix"), [("get", "requests/"), ("put", "results/")])
+def test_an_operation_waits_to_read_its_request_and_to_write_its_result(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, method: str, prefix: str
+) -> None:
+    shift = begin(inline_bytes=0)
+    session, undisturbed = shift.session(), shift.session()
+    outage = Outage(monkeypatch, method, prefix, 3)
+    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+    assert outage.pauses == [0.1, 0.2, 0.4]
+    shift.run(undisturbed, TRAIN, REQUEST)
+    assert shift.adapter(session) == shift.adapter(undisturbed)
+    shift.change()
+    assert shift.adapter(session) == shift.adapter(undisturbed)
+
+
+def test_a_session_is_restored_when_its_snapshot_can_be_read_again(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift = begin(inline_bytes=0)
+    session = shift.session()
+    shift.run(session, TRAIN, REQUEST)
+    before = shift.adapter(session)
+    shift.change()
+    outage = Outage(monkeypatch, "get", f"requests/{replayed(shift, session.id)}", 2)
+    assert shift.adapter(session) == before
+    assert outage.pauses == [0.1, 0.2]
+
+
+def replayed(shift: Shift, session_id: str) -> str:
+    """The id of the one operation that a replay needs."""
+    (operation,) = (each for each in shift.store.operations.list(session_id, 9, 0) if each.kind is TRAIN)
+    return operation.id
+
+
+def test_one_that_cannot_read_its_request_for_too_long_fails_and_the_next_runs(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift = begin(inline_bytes=0, objects_timeout=0.05)
+    session = shift.session()
+    Outage(monkeypatch, "get", "requests/", 1)
+    failed = shift.run(session, TRAIN, REQUEST)
+    assert failed.error is not None and failed.error.code is ErrorCode.INTERNAL_ERROR
+    assert "CELERITY_OBJECTS_TIMEOUT" in failed.error.message
+    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+
+
+def test_one_that_is_taken_away_while_it_waits_is_left_to_whoever_has_it(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift = begin(inline_bytes=0)
+    session, undisturbed = shift.session(), shift.session()
+    outage, worker_id = Outage(monkeypatch, "put", "results/", 1), shift.worker.worker_id
+    outage.during = lambda: shift.store.sessions.move(session.id, worker_id, worker_id)
+    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+    assert len(outage.pauses) == 1, "the first attempt gave up, the second was not disturbed"
+    shift.run(undisturbed, TRAIN, REQUEST)
+    assert shift.adapter(session) == shift.adapter(undisturbed)
+
+
+@pytest.mark.parametrize("kind", [OperationKind.TRAINING_CHECKPOINT, OperationKind.INFERENCE_CHECKPOINT])
+def test_a_checkpoint_is_written_again_from_its_beginning(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch, kind: OperationKind
+) -> None:
+    shift = begin()
+    session = shift.session()
+    outage = Outage(monkeypatch, "size", "checkpoints/", 1)
+    saved = shift.run(session, kind, CheckpointRequest())
+    assert saved.status is OperationStatus.COMPLETED and outage.left == 0
+    checkpoint = shift.store.operations.result(saved, Checkpoint)
+    paths = [checkpoint.path(part, file) for part, files in checkpoint.files.items() for file in files]
+    assert all(file and file.is_file() for file in map(shift.store.checkpoints.file, paths))
+
+
+def test_a_checkpoint_that_cannot_be_written_in_its_time_ends_so(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    shift = begin()
+    session = shift.session()
+    Outage(monkeypatch, "size", "checkpoints/", float("inf"))
+    monkeypatch.setattr("workers.patience.time.sleep", lambda _: None)
+    operation = shift.store.operations.accept(
+        session.id, OperationKind.TRAINING_CHECKPOINT, CheckpointRequest(), timeout_seconds=0.5
+    )
+    shift.deliver()
+    failed = shift.store.operations.get(session.id, operation.id)
+    assert failed.error is not None and failed.error.code is ErrorCode.TIMEOUT
+    assert shift.run(session, OperationKind.SAMPLE, sample_request([[1]], max_tokens=1)).error is None
