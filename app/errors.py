@@ -27,6 +27,7 @@ from store.errors import (
     TooManyWaitingError,
     Unavailable,
 )
+from store.refusals import sentence
 
 logger = logging.getLogger(__name__)
 
@@ -88,8 +89,8 @@ def unavailable(error: UnavailableError) -> Response:
 
 
 def redis_away(error: Exception) -> Response:
-    logger.warning("Redis is away: %s", error)
-    return unavailable(UnavailableError("the server's state cannot be reached just now; retry"))
+    logger.warning("%s: %s", sentence(error), error)
+    return unavailable(UnavailableError(f"{sentence(error)}; retry"))
 
 
 def objects_away(error: ObjectsAwayError) -> Response:

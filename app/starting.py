@@ -7,6 +7,7 @@ from socket import AF_INET, AF_INET6, socket
 
 from settings import Settings
 from store.errors import Unavailable
+from store.refusals import sentence
 from store.store import open_store
 
 log = logging.getLogger(__name__)
@@ -18,7 +19,7 @@ def check_store(settings: Settings) -> None:
     try:
         store.check_access()
     except Unavailable as error:
-        log.warning("Redis is away (%s): requests get a 503 until it is there", error)
+        log.warning("%s (%s): requests get a 503 until it works", sentence(error), error)
     finally:
         store.close()
 

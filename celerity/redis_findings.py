@@ -11,6 +11,7 @@ from celerity.finding import Finding
 from settings import Settings
 from store.errors import Unavailable
 from store.objects import Objects
+from store.refusals import RefusedError, sentence
 from store.store import Store, open_store
 
 FAILS = "tasks would not reach workers, or fail: see CELERITY_REDIS_URL"
@@ -27,6 +28,8 @@ def redis_findings(settings: Settings) -> Iterator[Finding]:
     try:
         yield from _server(store)
         yield from _celery(store, settings)
+    except RefusedError as error:
+        yield Finding("Redis", f"{sentence(error)} ({error})", "everything waits until it works")
     except Unavailable as error:
         where = "`celerity up` brings one of its own" if not os.environ.get("CELERITY_REDIS_URL") else "start it"
         yield Finding("Redis", f"not reached ({error})", f"{where}, or name another in CELERITY_REDIS_URL")

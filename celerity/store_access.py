@@ -9,6 +9,7 @@ import msgspec
 
 from settings import Settings, load_settings
 from store.errors import Forbidden, NotFoundError, Unavailable
+from store.refusals import RefusedError, sentence
 from store.store import Store, open_store
 
 
@@ -32,11 +33,15 @@ def opened_store(check_access: bool = True) -> Iterator[Store]:
     except Forbidden as error:
         raise click.ClickException(f"Redis: {error}; `celerity doctor` says what to grant") from error
     except Unavailable as error:
-        raise click.ClickException(
-            f"Redis cannot be reached ({error}): start the stack, or name its DATA_DIR or CELERITY_REDIS_URL"
-        ) from error
+        raise click.ClickException(f"{sentence(error)} ({error}): {_advice(error)}") from error
     finally:
         store.close()
+
+
+def _advice(error: Exception) -> str:
+    if isinstance(error, RefusedError):
+        return "try again when it works"
+    return "start the stack, or name its DATA_DIR or CELERITY_REDIS_URL"
 
 
 def _check_access(store: Store) -> None:

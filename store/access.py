@@ -10,7 +10,6 @@ from redis.exceptions import AuthenticationError, ConnectionError, ExecAbortErro
 from contract.redis_url import RedisUrl
 from store import keys
 from store.connection import ANSWER_SECONDS, RawRedis
-from store.errors import Unavailable
 
 # A command a line. Redis looks whether the user may run it before it looks at the type of the key: what would write
 # finds a string where it wants something else. The string expires by itself, for the user who may not delete it.
@@ -107,9 +106,6 @@ def _refused_calls(redis: RawRedis, url: RedisUrl) -> list[Refusal]:
         for call in calls:
             pipeline.execute_command(*call.replace("|", " ").split())
         answers = pipeline.execute(raise_on_error=False)
-    for answer in answers:
-        if isinstance(answer, Unavailable):  # it loads its data, or is a replica just now
-            raise answer
     # One that was let begin a transaction and not end it is in it still.
     redis.connection_pool.disconnect()
     return _refusals((call.split()[0].lower() for call in calls), answers)

@@ -6,14 +6,9 @@ from typing import Any
 
 from redis import BlockingConnectionPool, Connection, Redis, SSLConnection, UnixDomainSocketConnection
 from redis.backoff import NoBackoff
-from redis.exceptions import ResponseError
 from redis.retry import Retry
 
 from contract.redis_url import FILES, RedisUrl
-from store.errors import WriteRefusedError
-
-# How Redis begins an error that says nothing of the command: its disk is full, its replicas are away, a script runs.
-PASSING = ("MISCONF", "NOREPLICAS", "BUSY")
 
 # More threads than this wait for each other: 256 requests that hear of one end at once would otherwise open as many
 # connections, and redis-py refuses more than 100. Commands take less than a millisecond.
@@ -23,18 +18,6 @@ ANSWER_SECONDS = 10.0
 # redis-py annotates every reply as the union of what decoding and non-decoding clients give,
 # which no caller can use; the store's own signatures are typed where they leave this client.
 RawRedis = Any
-
-
-class StoreRedis(Redis):
-    """Tells errors that pass from errors that are ours."""
-
-    def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
-        try:
-            return super().parse_response(connection, command_name, **options)  # type: ignore[no-untyped-call]
-        except ResponseError as error:
-            if str(error).startswith(PASSING):
-                raise WriteRefusedError(str(error)) from error
-            raise
 
 
 def connect(url: RedisUrl) -> RawRedis:
@@ -59,7 +42,7 @@ def connect(url: RedisUrl) -> RawRedis:
         health_check_interval=30,
         retry=Retry(NoBackoff(), 1),
     )
-    return StoreRedis.from_pool(pool)
+    return Redis.from_pool(pool)
 
 
 def _check_files(tls: dict[str, Any]) -> None:

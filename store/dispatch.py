@@ -30,7 +30,7 @@ class Released(NamedTuple):
 class Dispatcher:
     """Publishes to the workers' queues; a queue is named after its worker.
 
-    A message is a hint: when the broker is away the operation stays READY in the store and the
+    A message is a hint: when the broker is away, or refuses it, the operation stays READY in the store and the
     sweeper publishes it again, so a failure here is logged and never raised. Nor is it waited for once for each.
     """
 

@@ -2,20 +2,10 @@
 
 import redis.exceptions
 
+from store.refusals import RefusedError
 
-class WriteRefusedError(redis.exceptions.RedisError):
-    """Redis takes no writes just now."""
-
-
-# Redis cannot be reached, or cannot take a write just now: the caller may retry.
-Unavailable = (
-    redis.exceptions.ConnectionError,
-    redis.exceptions.TimeoutError,
-    redis.exceptions.OutOfMemoryError,
-    redis.exceptions.ReadOnlyError,
-    redis.exceptions.BusyLoadingError,
-    WriteRefusedError,
-)
+# Redis cannot be reached, or refuses to work just now: the caller may retry.
+Unavailable = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, RefusedError)
 
 
 class ObjectsAwayError(Exception):

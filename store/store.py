@@ -59,9 +59,9 @@ class Store:
         """Unix seconds by the one clock that all times in the store are of."""
         return self._context.now()
 
-    def ping(self) -> None:
-        """Raises one of Unavailable when Redis is away."""
-        self._redis.ping()
+    def check_writable(self) -> None:
+        """Raises one of Unavailable when Redis is away, or takes no writes."""
+        self._redis.set(keys.PROBE, "1", ex=60)
 
     def check_access(self) -> None:
         """Raises ValueError when Redis will not let this process work, one of Unavailable when it is away."""

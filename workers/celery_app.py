@@ -15,6 +15,7 @@ from settings import load_settings
 from store.broker import broker_settings
 from tracing import start_tracing
 from workers.backend import backend_settings
+from workers.consumer import PatientConsumer
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
 
@@ -28,6 +29,7 @@ app = Celery("celerity", include=["workers.tasks"])
 app.conf.update(
     **backend_settings(settings.redis),
     worker_pool="threads",
+    worker_consumer=f"{PatientConsumer.__module__}:{PatientConsumer.__name__}",
     worker_concurrency=settings.worker_threads,
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from store.errors import Unavailable
+from store.refusals import sentence
 from workers.background import in_background
 from workers.runtime import Runtime
 
@@ -52,7 +53,7 @@ class Heartbeat:
             self._beat()
         except Unavailable as error:
             self._connected_since = None
-            log.warning("no heartbeat: Redis is away (%s)", error)
+            log.warning("no heartbeat: %s (%s)", sentence(error), error)
 
     def _beat(self) -> None:
         store, worker_id = self._runtime.store, self._runtime.worker_id
@@ -82,7 +83,7 @@ class Heartbeat:
         try:
             self._runtime.store.janitor.sweep()
         except Unavailable as error:
-            log.warning("not swept: Redis is away (%s)", error)
+            log.warning("not swept: %s (%s)", sentence(error), error)
 
     def _has_been_connected(self) -> bool:
         """Whether this worker has beaten without a gap for a whole timeout. Only then may it say that others

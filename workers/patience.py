@@ -1,4 +1,4 @@
-"""Going on when Redis, or object storage, comes back."""
+"""Going on when Redis, or object storage, comes back or works again."""
 
 import logging
 import time
@@ -8,6 +8,7 @@ from typing import TypeVar
 from contract.operation import ErrorCode, OperationFailedError
 from store.claims import Claim, Claims
 from store.errors import ObjectsAwayError, Unavailable
+from store.refusals import sentence
 
 log = logging.getLogger(__name__)
 
@@ -17,14 +18,18 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 
-def persist(action: Callable[[], T], what: str) -> T:
-    """The action's result, tried until Redis answers. Only for what is safe to repeat."""
+def persist(action: Callable[[], T], what: str, between: Callable[[], None] = lambda: None) -> T:
+    """The action's result, tried until Redis answers and takes writes. Only for what is safe to repeat.
+
+    `between` is called before it is tried again: what that raises ends it.
+    """
     for pause in _pauses():
         try:
             return action()
         except Unavailable as error:
-            log.warning("%s: Redis is away (%s); trying again in %.1f s", what, error, pause)
+            log.warning("%s: %s (%s); trying again in %.1f s", what, sentence(error), error, pause)
             time.sleep(pause)
+            between()
     raise AssertionError("there is always another pause")
 
 

@@ -7,6 +7,7 @@ import time
 from uuid import uuid4
 
 from store.errors import Unavailable
+from store.refusals import sentence
 from store.store import Store
 
 log = logging.getLogger(__name__)
@@ -48,11 +49,11 @@ class Probe:
                     give_up_at = now + LONGEST_SECONDS
 
     def _try(self) -> bool:
-        """Sends the task; False when Redis is away."""
+        """Sends the task; False when Redis is away or takes no message."""
         try:
-            self._store.ping()
+            self._store.check_writable()
         except Unavailable as error:
-            log.warning("not announced yet: Redis is away (%s)", error)
+            log.warning("not announced yet: %s (%s)", sentence(error), error)
             return False
         self._store.workers.send_probe(self._worker_id, self.id)
         return True

@@ -9,6 +9,8 @@ import time
 from models.catalog import Catalog
 from models.folders import model_folders
 from settings import Settings
+from store.errors import Unavailable
+from store.refusals import sentence
 from store.store import open_store
 from store.workers import Announcement
 from workers.checkpoint_writer import CheckpointWriter
@@ -66,7 +68,7 @@ class Runtime:
         """Lets others take over what this process holds, now rather than when its heartbeat is missed."""
         self.engine.close()
         self.snapshots.close()
-        self.store.workers.leave(self.worker_id)
+        self._leave()
 
     def announcement(self) -> Announcement:
         """What has changed since the last one, and what has not."""
@@ -89,10 +91,16 @@ class Runtime:
     def drain(self) -> None:
         """Gives the sessions to other workers if there are any, and ends the process when what it runs takes
         longer than it may: that goes back, and is run elsewhere."""
-        self.store.workers.leave(self.worker_id)
+        self._leave()
         time.sleep(self.settings.drain_seconds)
         log.warning("still running after %.0f s of draining: going", self.settings.drain_seconds)
         os._exit(0)
+
+    def _leave(self) -> None:
+        try:
+            self.store.workers.leave(self.worker_id)
+        except Unavailable as error:
+            log.warning("others will miss the heartbeat, since they were not told: %s (%s)", sentence(error), error)
 
 
 def engine_config(settings: Settings) -> EngineConfig:

@@ -13,6 +13,7 @@ from app.console.form import check_form, form_token
 from app.console.visit import admitted, read_visit
 from app.errors import STATUS_OF
 from store.errors import ObjectsAwayError, StoreError, Unavailable
+from store.refusals import sentence
 
 PREFIX = "/console"
 POLICY = (
@@ -81,8 +82,8 @@ def unforeseen(error: Exception) -> tuple[str, int]:
     return error_page(HTTPStatus.INTERNAL_SERVER_ERROR, "The server failed; its log says why.")
 
 
-def redis_away(_: Exception) -> tuple[str, int]:
-    return error_page(HTTPStatus.SERVICE_UNAVAILABLE, "Redis cannot be reached just now. Try again in a moment.")
+def redis_away(error: Exception) -> tuple[str, int]:
+    return error_page(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence(error)}. Try again in a moment.")
 
 
 @console.errorhandler(ObjectsAwayError)

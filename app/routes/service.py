@@ -30,7 +30,7 @@ def get_health() -> dict[str, str]:
 @service.response(200, HealthSchema)
 def get_readiness() -> dict[str, str]:
     """Whether a session could be created and run"""
-    state().store.ping()
+    state().store.check_writable()
     if not state().objects_check.is_good():
         raise UnavailableError(OBJECTS_AWAY)
     if not served_models():

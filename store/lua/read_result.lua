@@ -1,5 +1,6 @@
 -- operation. Its result, for a client; when that was first read is kept.
 local key = keys.operation(ARGV[1])
 local result = redis.call('HGET', key, 'result')
-if result then redis.call('HSETNX', key, 'read_at', now()) end
+-- A server that takes no writes just now can be read all the same.
+if result then redis.pcall('HSETNX', key, 'read_at', now()) end
 return result

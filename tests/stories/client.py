@@ -154,5 +154,13 @@ def scored(
     return {"model_input": prompt([*before, *tokens]), "loss_inputs": inputs}
 
 
+def is_ready(http: httpx.Client) -> bool:
+    """False where nobody answers, too."""
+    try:
+        return http.get("/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
 def log_of(data_dir: Path) -> str:
     return (data_dir / "stack.log").read_text()

@@ -10,7 +10,7 @@ import redis
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import SESSIONS, Session, log_of, sample_body, train_body, trained_session, whole
+from tests.stories.client import SESSIONS, Session, is_ready, log_of, sample_body, train_body, trained_session, whole
 from tests.stories.conftest import FRAGILE
 from tests.stories.mischief import kill, restart
 from tests.waiting import eventually
@@ -106,15 +106,8 @@ def test_a_killed_api_process_is_replaced(fragile: Stack, client: httpx.Client) 
     assert children
     for child in children:
         os.kill(int(child), signal.SIGKILL)
-    eventually(lambda: answers(client))
+    eventually(lambda: is_ready(client))
     assert session.sample([1, 2], max_tokens=3, seed=1) == expected
-
-
-def answers(client: httpx.Client) -> bool:
-    try:
-        return client.get("/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def test_after_a_restart_on_the_same_data_a_run_goes_on_where_it_was(tmp_path: Path, models_dir: Path) -> None:

@@ -22,6 +22,23 @@ def test_it_is_tried_until_redis_answers_with_ever_longer_pauses(monkeypatch: py
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
+def test_what_is_asked_to_end_between_two_tries_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.sleep", lambda _: None)
+    tries: list[int] = []
+
+    def away() -> None:
+        tries.append(1)
+        raise RedisAway
+
+    def asked_to_end() -> None:
+        if len(tries) == 3:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        patience.persist(away, "asking", between=asked_to_end)
+    assert len(tries) == 3
+
+
 def test_what_is_no_outage_is_raised_at_once() -> None:
     with pytest.raises(ZeroDivisionError):
         patience.persist(lambda: 1 / 0, "dividing")

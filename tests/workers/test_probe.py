@@ -143,7 +143,7 @@ def test_while_redis_is_away_the_worker_does_not_give_up(begin: Begin, monkeypat
         if tries[-1] - tries[0] < 0.6:
             raise RedisAway
 
-    monkeypatch.setattr(shift.store, "ping", away_at_first)
+    monkeypatch.setattr(shift.store, "check_writable", away_at_first)
     with pytest.raises(Exited):
         Probe(shift.store, shift.worker.worker_id).wait(threading.Event())
     assert tries[-1] - tries[0] >= 0.6

@@ -10,6 +10,7 @@ from contract.codec import encode
 from contract.operation import ErrorCode, OperationKind
 from contract.optim_step import OptimStepRequest
 from contract.session import LoraConfig, SessionSpec, SessionStatus
+from store.refusals import RefusedError
 from tests.engine.asking import packed, random_sample, sample_request
 from tests.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
@@ -63,6 +64,22 @@ def test_one_that_drains_gives_its_sessions_away_first_and_ends_in_the_stated_ti
     monkeypatch.setattr("os._exit", done.append)
     shift.worker.drain()
     assert done == [(25.0, [shift.worker.worker_id]), 0]
+
+
+def test_one_that_drains_while_redis_refuses_ends_in_the_stated_time_too(
+    begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shift, done = begin(drain_seconds=25.0), list[object]()
+
+    def refused(_: str) -> None:
+        raise RefusedError("too few replicas", status_code="NOREPLICAS")
+
+    with monkeypatch.context() as refusing:
+        refusing.setattr(shift.store.workers, "leave", refused)
+        refusing.setattr("time.sleep", done.append)
+        refusing.setattr("os._exit", done.append)
+        shift.worker.drain()
+    assert done == [25.0, 0]
 
 
 def test_a_session_whose_base_model_cannot_be_loaded_ends_in_error_with_the_reason(begin: Begin) -> None:

