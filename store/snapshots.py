@@ -1,7 +1,6 @@
 """What a worker needs to hold a session: the last snapshot, and the finished operations after it."""
 
 from typing import Any
-from uuid import uuid4
 
 import msgspec
 
@@ -60,9 +59,10 @@ class Snapshots:
     def save(self, claim: Claim, worker_id: str, snapshot: bytes) -> bool:
         """Keeps the adapter as the claimed operation left it, and drops the requests that this covers.
 
-        The object is whole before the session refers to it. False when the session is another worker's by now.
+        The object is whole before the session refers to it. May be repeated until it has got through. False when the
+        session is another worker's by now.
         """
-        path = f"snapshots/{claim.session_id}/{claim.seq}-{uuid4()}"
+        path = f"snapshots/{claim.session_id}/{claim.seq}-{claim.fence}"
         self._writes.put(path, snapshot)
         covered = self._context.scripts.run("cover", claim.session_id, worker_id, claim.epoch, path, claim.seq)
         if not covered:

@@ -1,6 +1,11 @@
 -- session, worker, epoch, snapshot, seq: the snapshot holds what the operations up to `seq` made of the adapter
 local session, worker, epoch, snapshot, seq = unpack(ARGV)
-local record = redis.call('HMGET', keys.session(session), 'worker', 'epoch', 'status', 'covered')
+local record = redis.call('HMGET', keys.session(session), 'worker', 'epoch', 'status', 'covered', 'snapshot')
+-- Asked again, when the reply was lost.
+if record[5] == snapshot then
+  redis.call('ZREM', keys.loose, snapshot)
+  return 1
+end
 local stale = record[4] and tonumber(record[4]) >= tonumber(seq)
 if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale then return 0 end
 drop_snapshot(session)

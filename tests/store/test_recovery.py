@@ -6,6 +6,7 @@ from contract.operation import ErrorCode, OperationError, OperationKind, Operati
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
 from store.claims import SuspectError
+from store.refusals import RefusedError
 from store.snapshots import Kept
 from tests.store.conftest import SPEC, WORKER, Bench
 from workers.stranded import Stranded
@@ -203,6 +204,42 @@ def test_a_worker_to_which_the_session_came_back_cannot_save_what_it_had_before(
     bench.store.sessions.move(session.id, NEW, WORKER)
     assert not bench.store.snapshots.save(late, WORKER, b"old")
     assert bench.store.snapshots.save(bench.claim(step), WORKER, b"new")
+
+
+def test_a_snapshot_that_is_saved_again_since_the_reply_was_lost_stays_and_is_one_object(bench: Bench) -> None:
+    session = bench.running_session()
+    claims = []
+    for number, operation_id in enumerate(accept(bench, session.id, STEP, STEP), start=1):
+        claims.append(bench.claim(operation_id))
+        bench.store.claims.finish(claims[-1], OptimStepResult(step=number, metrics={}))
+    for _ in range(2):
+        assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    assert bench.store.sessions.move(session.id, WORKER, NEW)
+    assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    kept = bench.store.snapshots.load(session.id)
+    assert kept.snapshot == b"after step 1"
+    assert [operation.seq for operation in kept.replayed] == [2]
+    assert len([path for path in bench.settings.data_dir.rglob("snapshots/*/*") if path.is_file()]) == 1
+
+
+def test_a_snapshot_that_cannot_be_noted_leaves_one_object_however_often_it_is_tried(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    claim = bench.claim(step)
+    bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+    with monkeypatch.context() as refusing:
+        refusing.setattr(bench.store.snapshots._context.scripts, "run", raises_refused)
+        for _ in range(3):
+            with pytest.raises(RefusedError):
+                bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    assert len([path for path in bench.settings.data_dir.rglob("snapshots/*/*") if path.is_file()]) == 1
+
+
+def raises_refused(*_: object) -> None:
+    raise RefusedError
 
 
 def test_a_snapshot_that_comes_after_the_session_s_end_leaves_nothing(bench: Bench) -> None:
