@@ -20,8 +20,8 @@ workers = click.option("--workers", type=click.IntRange(min=1), default=1, show_
 @workers
 @as_json
 def up(workers: int, as_json: bool) -> None:
-    """Serve until Ctrl-C: Valkey, workers and the API. With --json, a line of it says where, once the server is ready;
-    the log is on standard error."""
+    """Serve until Ctrl-C: Valkey, workers and the API, each of which is started again when it dies. With --json, a line
+    of it says where, once the server is ready; the log is on standard error."""
     _end(lambda: commands.up(os.environ, workers=workers, as_json=as_json))
 
 

@@ -12,14 +12,16 @@ from stack.command import Command, check_exists
 from stack.lock import check_unlocked
 from stack.log import Log
 from stack.plan import read_plan
+from stack.restarts import Restarts
 from stack.running import LOG_NAME, private_plan, ready_stack, tail
 from stack.signals import StopRequested, call_on_signals, raise_on_signals
 from stack.stack import POLL_SECONDS, Stack, StackError
 
 
 def up(environment: Mapping[str, str], *, workers: int, as_json: bool) -> int:
-    """Run the stack with its log on stdout until a signal (exit code 0) or the end of a process (its code). As JSON,
-    stdout has only where it serves, once it does."""
+    """Run the stack with its log on stdout until a signal (exit code 0). A process that ends before the stack is ready
+    ends it (with its code); one that ends later is started again (see stack/restarts.py). As JSON, stdout has only
+    where it serves, once it does."""
     log = Log(sys.stderr if as_json else sys.stdout)
     # Its port is taken as well, but of the two this is the reason.
     check_unlocked(load_settings(environment).data_dir.resolve())
@@ -31,8 +33,9 @@ def up(environment: Mapping[str, str], *, workers: int, as_json: bool) -> int:
         log.write("stack", f"ready: {stack.url}, described at {stack.url}/docs; Ctrl-C stops it")
         if as_json:
             print(json.dumps({"url": stack.url, "docs": f"{stack.url}/docs"}), flush=True)
+        restarts = Restarts(stack, log)
         while True:
-            stack.check()
+            restarts.look()
             time.sleep(POLL_SECONDS)
     except StopRequested as request:
         log.write("stack", f"{request}: stopping; once more to stop without waiting")

@@ -1,9 +1,11 @@
 """A stack of processes: started in order, ready together, stopped in the opposite order."""
 
+import json
 import os
 import signal
 import time
 from http.client import HTTPException
+from urllib.error import HTTPError
 from urllib.request import ProxyHandler, build_opener
 
 import redis
@@ -68,18 +70,13 @@ class Stack:
         Raises:
             StackError: a process has ended.
         """
-        self.check()
-        try:
-            with DIRECT.open(f"{self.url}/readyz", timeout=5) as answer:
-                return bool(answer.status == 200)
-        except (OSError, HTTPException):  # refused, cut short, or an HTTP error
-            return False
+        return self._obstacle() is None
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         """Raises StackError when it takes longer than that, or a process ends."""
         deadline = time.monotonic() + seconds
-        while not self.is_ready():
-            _give_up_after(deadline, "the stack")
+        while (obstacle := self._obstacle()) is not None:
+            _give_up_after(deadline, "the stack", f": {obstacle}")
             time.sleep(POLL_SECONDS)
 
     def check(self) -> None:
@@ -112,6 +109,14 @@ class Stack:
         for process in self.processes.values():
             process.signal_group(signal.SIGKILL)
 
+    def _obstacle(self) -> str | None:
+        """Why no session could be created and run. Raises StackError when a process has ended."""
+        self.check()
+        try:
+            return _refusal(f"{self.url}/readyz")
+        except (OSError, HTTPException) as error:  # refused, or cut short
+            return f"the API does not answer ({error})"
+
     def _start_valkey(self, lock: DataFolderLock) -> Plan:
         """The plan with the address of the server that now runs."""
         port = free_port()
@@ -130,11 +135,26 @@ class Stack:
 
 def _answers(client: redis.Redis) -> bool:
     try:
-        return bool(client.ping())
+        # Not a PING, which a server that cannot write to its disk refuses.
+        return int(client.dbsize()) >= 0
     except (redis.ConnectionError, redis.TimeoutError):  # not up yet, or still reading its log
         return False
 
 
-def _give_up_after(deadline: float, what: str) -> None:
+def _refusal(url: str) -> str | None:
+    """The API's words, None when it does not refuse. Raises OSError or HTTPException when there is no whole answer."""
+    try:
+        with DIRECT.open(url, timeout=5):
+            return None
+    except HTTPError as error:
+        with error:
+            body = error.read()
+    try:
+        return str(json.loads(body)["message"])
+    except (ValueError, KeyError):  # it is not this API
+        return body.decode("utf-8", "replace")
+
+
+def _give_up_after(deadline: float, what: str, why: str = "") -> None:
     if time.monotonic() > deadline:
-        raise StackError(f"{what} did not get ready in time")
+        raise StackError(f"{what} did not get ready in time{why}")

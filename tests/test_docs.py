@@ -14,7 +14,8 @@ LINK = re.compile(r"\]\(([^)#\s]+)")
 VARIABLE = re.compile(r"(?<!_)\bCELERITY_[A-Z_]+[A-Z]\b")
 # What a block may be, by the word after its fence. `bash` and `python` are run (tests/stories/test_documents.py);
 # `console` needs Docker, GPUs, other hosts or many minutes, so its commands are only checked.
-KINDS = {"bash", "python", "console", "text", "{toctree}"}
+# `ini` are units of systemd (tests/test_units.py).
+KINDS = {"bash", "python", "console", "ini", "text", "{toctree}"}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -1,39 +1,15 @@
 """The stack's own duties, with small commands in the place of the real services."""
 
 import io
-import os
 import re
 import signal
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from stack.address import free_port
-from stack.log import Log
-from stack.plan import read_plan
-from stack.process import Service
 from stack.stack import Stack, StackError
 from tests.stack.ready import ready_server
+from tests.stack.small import service
 from tests.waiting import eventually
-
-
-@pytest.fixture
-def output() -> io.StringIO:
-    return io.StringIO()
-
-
-@pytest.fixture
-def stack(tmp_path: Path, output: io.StringIO) -> Iterator[Stack]:
-    stack = Stack(read_plan({"DATA_DIR": str(tmp_path), "PORT": str(free_port())}), Log(output))
-    yield stack
-    stack.hasten()
-    stack.stop()
-
-
-def service(name: str, code: str) -> Service:
-    return Service(name, [sys.executable, "-c", code], dict(os.environ))
 
 
 def test_the_api_of_this_host_is_not_looked_for_behind_a_proxy(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,17 +6,22 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 
 from stack.address import free_port
 from stack.process import ROOT
 from stack.running import running_stack
+from tests.stories.client import Session, is_ready
+from tests.tiny_model import make_tiny_model
 from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"
@@ -51,6 +56,9 @@ class Up:
 
     def pid_of(self, name: str) -> int:
         return int(self.log.split(f"{name} started, pid ")[1].split()[0])
+
+    def has_started_again(self, name: str) -> bool:
+        return self.log.count(f"{name} started, pid") == 2
 
     def end(self) -> int:
         """Waits for the end of the supervisor and of all that it had started; its exit code."""
@@ -103,14 +111,32 @@ def test_a_stack_is_started_again_on_its_data_and_port(up: Up, tmp_path: Path) -
     assert "Traceback" not in up.log + again.log
 
 
-def test_the_death_of_a_service_stops_the_stack_with_its_code(tmp_path: Path) -> None:
-    given = environment(tmp_path / "data")
+def test_a_service_that_is_killed_is_started_again_and_what_was_there_still_is(tmp_path: Path) -> None:
+    make_tiny_model(tmp_path / "models" / "tiny")
+    given = environment(tmp_path / "data", CELERITY_MODELS_DIR=str(tmp_path / "models"))
     up = Up(given, tmp_path / "up.log", "--json")
-    os.kill(up.pid_of("worker"), signal.SIGKILL)
-    assert up.end() == 128 + signal.SIGKILL, up.describe()
-    assert "worker ended unexpectedly" in up.log
     url = f"http://127.0.0.1:{given['PORT']}"
     assert json.loads(up.said.read_text()) == {"url": url, "docs": f"{url}/docs"}
+    with httpx.Client(base_url=url, timeout=60.0) as http:
+        session = Session(http)
+        before = session.sample([1, 2], max_tokens=2, seed=1)
+        time.sleep(1.1)  # the append-only file is synced every second
+        for name in ("valkey", "worker", "api"):
+            os.kill(up.pid_of(name), signal.SIGKILL)
+            eventually(partial(up.has_started_again, name), up.describe)
+            assert up.log.count(f"{name} ended with exit code 137; starting it again in 1 s") == 1
+        eventually(lambda: is_ready(http), up.describe)
+        assert session.sample([1, 2], max_tokens=2, seed=1) == before
+    up.children = psutil.Process(up.pid).children(recursive=True)
+    os.kill(up.pid, signal.SIGINT)
+    assert up.end() == 0, up.describe()
+
+
+def test_a_service_that_ends_before_the_stack_is_ready_ends_it_with_its_code(tmp_path: Path) -> None:
+    """Who started it is there to read why."""
+    given = environment(tmp_path / "data", CELERITY_DEVICE="cuda:99")
+    done = subprocess.run([*STACK, "up"], cwd=ROOT, env=given, capture_output=True, text=True, check=False)
+    assert (done.returncode, "worker ended unexpectedly with exit code 1" in done.stdout) == (1, True), done.stdout
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="PR_SET_PDEATHSIG is Linux's")
