@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from contract.limits import MOST_SAMPLES, Limits
+from contract.limits import LEAST_BODY_LIMIT, MOST_SAMPLES, Limits
 from contract.redis_url import RedisUrl, read_redis_url
 from contract.time_limits import TimeLimits
 
@@ -73,6 +73,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     # Requests
     max_body_bytes: Count = Limits().max_body_bytes
+    max_inflight_body_bytes: Count = 512 * 1024 * 1024
+    arrival_timeout: Seconds = 20.0
     max_samples_per_call: Annotated[int, msgspec.Meta(ge=1, le=MOST_SAMPLES)] = Limits().max_samples_per_call
     max_num_samples: Count = Limits().max_num_samples
     max_rank: Count = Limits().max_rank
@@ -96,6 +98,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     max_sessions_per_key: CountOrNone = 0
     max_waiting_per_key: CountOrNone = 0
     max_rate_per_key: RateOrNone = 0.0
+    max_body_bytes_per_key: CountOrNone = 0
 
     # Retention
     session_retention: SecondsOrNone = 7 * DAY
@@ -149,6 +152,7 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     for name, value in given.items():
         settings = msgspec.structs.replace(settings, **{name: _convert(name, value)})
     _check_redis_url(settings)
+    _check_bodies(settings)
     if settings.traces and not _can_trace():
         raise ValueError("CELERITY_TRACES needs packages that are not here: pip install -r requirements-traces.txt")
     return settings
@@ -159,6 +163,19 @@ def _check_redis_url(settings: Settings) -> None:
         read_redis_url(settings.redis_url)
     except ValueError as error:
         raise ValueError(f"CELERITY_REDIS_URL has a value that it does not take: {error}") from error
+
+
+def _check_bodies(settings: Settings) -> None:
+    if settings.max_inflight_body_bytes < settings.max_body_bytes:
+        raise ValueError(
+            f"CELERITY_MAX_INFLIGHT_BODY_BYTES has a value that it does not take: a body may have "
+            f"{settings.max_body_bytes} bytes (CELERITY_MAX_BODY_BYTES), so less could hold none"
+        )
+    if 0 < settings.max_body_bytes_per_key < LEAST_BODY_LIMIT:
+        raise ValueError(
+            "CELERITY_MAX_BODY_BYTES_PER_KEY has a value that it does not take: "
+            f"must be at least {LEAST_BODY_LIMIT}, or 0"
+        )
 
 
 def _can_trace() -> bool:

@@ -2,7 +2,9 @@
 
 import time
 
-from flask import Flask, g
+from flask import Flask, g, request
+
+from app.server.environ import ARRIVED_AT
 
 
 def register(app: Flask) -> None:
@@ -10,8 +12,9 @@ def register(app: Flask) -> None:
 
 
 def note() -> None:
-    """Before the body is read: that is left to whoever needs it."""
-    g.arrived_at = time.perf_counter()
+    """With the head of the request, where the server tells; else before the body is read, which is left to whoever
+    needs it."""
+    g.arrived_at = request.environ.get(ARRIVED_AT) or time.perf_counter()
 
 
 def seconds_since_arrival() -> float:

@@ -1,47 +1,88 @@
-"""Reading what a request brings: a JSON body by orjson, a query string without repeats."""
+"""Reading what a request brings: a JSON body, a query string without repeats."""
 
 from collections.abc import Callable
 from functools import wraps
 from typing import Any, NoReturn
 
-import orjson
-from flask import Request, request
+from flask import Flask, Request, Response, g, request
 from marshmallow import Schema, ValidationError
 from webargs.flaskparser import FlaskParser
 from werkzeug.datastructures import MultiDict
-from werkzeug.exceptions import BadRequest, ClientDisconnected, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
+from app.errors import BusyError, too_large
+from app.server.body import SMALL_BODY
+from app.server.environ import BODY, PLACE, announced, drop_body
 from app.state import state
 from schemas.base import UNKNOWN_FIELD
+from schemas.json_body import read_json
 from schemas.pages import EmptySchema
 
-CHUNK_BYTES = 1024 * 1024
+
+def register(app: Flask) -> None:
+    app.before_request(admit_body)
+
+
+def admit_body() -> Response | None:
+    """Once it is known who calls: 100 Continue for a large body that is still to be read, or the refusal of it.
+
+    Raises what the server found wrong with a body that it began to read.
+    """
+    body, place = request.environ.get(BODY), request.environ.get(PLACE)
+    if isinstance(body, Exception):
+        raise body
+    if place is None or body is not None:
+        return None
+    if request.routing_exception is not None:
+        raise request.routing_exception
+    place.most = body_limit()
+    if announced(request.environ) > place.most:
+        raise too_large(place.most)
+    if not place.grow(announced(request.environ)):
+        raise BusyError
+    return Response(status=100)
+
+
+def body_limit() -> int:
+    """The most bytes that the body of this request may have: the server's limit, or less for who calls."""
+    limits = [state().settings.max_body_bytes]
+    if "body_limit" in g:
+        limits.append(g.body_limit)
+    elif "owner" in g:
+        limits.append(state().store.api_keys.max_body_bytes(g.owner))
+    else:
+        # An open path: those who have shown nothing send nothing large.
+        limits.append(SMALL_BODY)
+    return min(filter(None, limits))
+
+
+def hold(size: int) -> None:
+    """Takes room for so many bytes more, until the request is answered. Raises BusyError when there is none."""
+    place = request.environ.get(PLACE)
+    if place is not None and not place.grow(place.size + size):
+        raise BusyError
 
 
 def read_body() -> bytes:
-    """The raw body of the request. Raises RequestEntityTooLarge over the server's limit.
+    """The raw body of the request. Raises RequestEntityTooLarge over the limit."""
+    body: bytes | None = request.environ.get(BODY)
+    if body is None:
+        body = _read_elsewhere()
+    least = min(SMALL_BODY, state().settings.max_body_bytes)
+    if len(body) > least and len(body) > (limit := body_limit()):
+        raise too_large(limit)
+    return body
 
-    werkzeug silently cuts a chunked body at MAX_CONTENT_LENGTH, which therefore is the limit and one byte more.
+
+def _read_elsewhere() -> bytes:
+    """The body where the server is not ours, as that of a test.
+
+    Werkzeug silently cuts a chunked one at MAX_CONTENT_LENGTH, which therefore is the limit and one byte more.
     """
-    limit = state().settings.max_body_bytes
     try:
-        body = request.get_data()
-        if len(body) <= limit:
-            return body
-    except RequestEntityTooLarge:
-        pass
-    except (OSError, ClientDisconnected) as error:
-        # gunicorn's word for a chunk that is none, and for a client that hung up.
-        raise BadRequest from error
-    _drain(most=2 * limit)
-    raise RequestEntityTooLarge
-
-
-def _drain(most: int) -> None:
-    """Takes what is left of a body: a client that is still sending would see a reset, not the answer."""
-    stream = request.environ["wsgi.input"]
-    while "wsgi.input_terminated" in request.environ and most > 0 and (chunk := stream.read(CHUNK_BYTES)):
-        most -= len(chunk)
+        return request.get_data()
+    except RequestEntityTooLarge as error:
+        raise too_large(state().settings.max_body_bytes) from error
 
 
 class Parser(FlaskParser):
@@ -51,10 +92,7 @@ class Parser(FlaskParser):
     DEFAULT_UNKNOWN_BY_LOCATION: dict[str, str | None] = {}  # noqa: RUF012 - the schema's own word counts
 
     def load_json(self, req: Request, schema: Schema) -> Any:
-        """The parsed body; none is needed where the schema is an empty one.
-
-        orjson itself refuses NaN, Infinity, 1e999, lone surrogates and nesting deeper than 1,024.
-        """
+        """The parsed body; none is needed where the schema is an empty one."""
         body = read_body()
         if not body and isinstance(schema, EmptySchema):
             return {}
@@ -62,10 +100,18 @@ class Parser(FlaskParser):
             raise ValidationError("the request needs a JSON object as its body")
         if not req.is_json:
             raise UnsupportedMediaType
+        # Nobody reads it after this: its memory is free for what is made of it.
+        drop_body(request.environ)
+        return self.read_json(body, schema, "the body")
+
+    def read_json(self, text: bytes, schema: Schema, what: str) -> Any:
+        """Raises ValidationError, whose sentences begin with `what` where they are of the whole."""
         try:
-            return orjson.loads(body)
-        except orjson.JSONDecodeError as error:
-            raise ValidationError(f"the body is not JSON: {error}") from error
+            return read_json(text, schema, state().settings.max_samples_per_call)
+        except ValidationError as error:
+            if isinstance(error.messages, list):
+                raise ValidationError([f"{what} {sentence}" for sentence in error.messages]) from error
+            raise
 
     def load_querystring(self, req: Request, _: Schema) -> Any:
         return self.query_once(req.args)

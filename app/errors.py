@@ -5,11 +5,10 @@ from http import HTTPStatus
 
 from flask import Flask, Response
 from marshmallow import ValidationError
-from werkzeug.exceptions import HTTPException
+from werkzeug.exceptions import HTTPException, RequestEntityTooLarge
 
 from app.answers import json_response, write
 from app.request_id import request_id
-from app.state import state
 from schemas.errors import error_body, invalid_body
 from store.errors import (
     CheckpointGoneError,
@@ -55,6 +54,17 @@ SENTENCES = {
 
 class UnavailableError(Exception):
     """The server cannot do this just now: 503, and the caller may retry."""
+
+
+class BusyError(UnavailableError):
+    """There is no room for a large body."""
+
+    def __init__(self) -> None:
+        super().__init__("the server holds as many large bodies as it may; retry, or send smaller ones")
+
+
+def too_large(limit: int) -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(f"the body is over the limit of {limit} bytes")
 
 
 def register(app: Flask) -> None:
@@ -107,9 +117,7 @@ def http_error(error: HTTPException) -> Response:
 
 
 def _sentence(status: HTTPStatus, error: HTTPException) -> str:
-    if status is HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        return f"the body is over the limit of {state().settings.max_body_bytes} bytes"
-    if status is HTTPStatus.UNAUTHORIZED:
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
         return str(error.description)
     return SENTENCES.get(status, status.phrase)
 

@@ -1,21 +1,23 @@
-"""gunicorn: threads, because a GET may be held open; each process loads the app after its fork."""
+"""gunicorn: it watches over processes of our own kind (app/server/), which load the app after their fork."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from app.server.files import raise_file_limit
 from app.starting import check_exposure, check_store
 from logs import adopt, configure_logging
 from settings import load_settings
 
 bind = f"127.0.0.1:{os.environ.get('PORT', '8000')}"
-worker_class = "gthread"
+worker_class = "app.server.worker.Worker"
 workers = 2
-# Most of them hold a GET (at most CELERITY_MAX_HELD_REQUESTS), and cost next to nothing.
+# Each runs the application for one request. Most of them hold a GET (at most CELERITY_MAX_HELD_REQUESTS), and cost next
+# to nothing; connections have none.
 threads = 320
 preload_app = False
-# A large body takes its time to arrive and to be checked.
+# A process that has not been heard of for so long is killed; requests may take longer.
 timeout = 120
 graceful_timeout = 35
 keepalive = 75
@@ -32,6 +34,7 @@ def on_starting(_: Any) -> None:
         configure_logging(settings.log_level, form=settings.log_format)
         adopt("gunicorn.error")
         check_store(settings)
+    raise_file_limit()
 
 
 def when_ready(server: Any) -> None:

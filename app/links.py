@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from flask import Flask, Response, request, send_file
+from flask import Flask, Response, g, request, send_file
 from itsdangerous import BadData
 from werkzeug.exceptions import Forbidden, NotFound
 
-from app.bodies import read_body
+from app.bodies import body_limit, read_body
 from app.signing import sign, unsign
 from app.state import state
 from contract.checkpoint import Checkpoint, Part
@@ -22,6 +22,7 @@ BYTES = "application/octet-stream"
 def register(app: Flask) -> None:
     app.add_url_rule(f"{LINKS}<token>/<name>", view_func=get_file)
     app.add_url_rule(f"{LINKS}<token>", view_func=put_file, methods=("PUT",))
+    app.before_request(admit_upload)
 
 
 def link(path: str, name: str) -> str:
@@ -64,16 +65,21 @@ def get_file(token: str, name: str) -> Response:
 
 def upload_link(path: str) -> str:
     """A URL to which anyone may PUT the object at `path` for as long as the settings say."""
-    return f"{_origin()}{LINKS}{sign(path, UPLOAD_SALT)}"
+    return f"{_origin()}{LINKS}{sign([path, body_limit()], UPLOAD_SALT)}"
 
 
-def put_file(token: str) -> Response:
-    """Takes the body, which may be as large as any."""
+def admit_upload() -> None:
+    """Before the body is read: it may be as large as any of whoever asked for the link."""
+    if request.endpoint != put_file.__name__ or request.view_args is None:
+        return
     try:
-        path = unsign(token, UPLOAD_SALT, state().settings.link_seconds)
+        g.upload_path, g.body_limit = unsign(request.view_args["token"], UPLOAD_SALT, state().settings.link_seconds)
     except BadData as error:
         raise Forbidden from error
-    state().store.uploads.put(path, read_body())
+
+
+def put_file(token: str) -> Response:  # noqa: ARG001 - it has been read by admit_upload
+    state().store.uploads.put(g.upload_path, read_body())
     return Response(status=200)
 
 

@@ -10,6 +10,7 @@ import msgspec
 from celerity.output import as_json, show
 from celerity.store_access import opened_store
 from contract.api_key import ApiKey, KeyLimits
+from contract.limits import LEAST_BODY_LIMIT
 from contract.session import SessionStatus
 from schemas.operations import rfc3339
 from store.store import Store
@@ -32,6 +33,7 @@ def keys() -> None:
 @click.option("--max-sessions", type=click.IntRange(min=0), help="Most sessions that have not ended.")
 @click.option("--max-waiting", type=click.IntRange(min=0), help="Most operations that have not ended.")
 @click.option("--rate", type=click.FloatRange(min=0), help="Most requests a second.")
+@click.option("--max-body-bytes", type=int, help=f"Most bytes of a request's body, {LEAST_BODY_LIMIT} at least.")
 @as_json
 def create(name: str, as_json: bool, **limits: Any) -> None:
     """Make a key and show it, this once. A limit that is not given is the server's; 0 is no limit."""
@@ -39,6 +41,8 @@ def create(name: str, as_json: bool, **limits: Any) -> None:
         raise click.BadParameter(f"must be 1 to {MOST_NAME_CHARACTERS} printable characters", param_hint="--name")
     if limits["rate"] is not None and not math.isfinite(limits["rate"]):
         raise click.BadParameter("must be a number", param_hint="--rate")
+    if limits["max_body_bytes"] and limits["max_body_bytes"] < LEAST_BODY_LIMIT:
+        raise click.BadParameter(f"must be at least {LEAST_BODY_LIMIT}, or 0", param_hint="--max-body-bytes")
     with opened_store() as store:
         made, key = store.api_keys.create(name, KeyLimits(**limits))
     show({**view(made), "key": key}, [line(made), key], as_json)
@@ -82,7 +86,7 @@ def view(key: ApiKey) -> dict[str, Any]:
 
 def line(key: ApiKey) -> str:
     """The same in a line for people."""
-    limits = [f"{name} {value:g}" for name, value in msgspec.structs.asdict(key.limits).items() if value is not None]
+    limits = [f"{name} {value:.15g}" for name, value in msgspec.structs.asdict(key.limits).items() if value is not None]
     revoked = [] if key.revoked_at is None else [f"revoked {rfc3339(key.revoked_at)}"]
     return "  ".join([key.id, f"created {rfc3339(key.created_at)}", *revoked, *limits, key.name])
 

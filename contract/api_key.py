@@ -10,12 +10,13 @@ class KeyLimits(msgspec.Struct, frozen=True, kw_only=True):
     """None is the server's default, 0 is no limit.
 
     `max_sessions` counts sessions that have not ended, `max_waiting` the operations of all of them
-    that have not ended, `rate` requests a second.
+    that have not ended, `rate` requests a second; `max_body_bytes` is of one request.
     """
 
     max_sessions: int | None = None
     max_waiting: int | None = None
     rate: float | None = None
+    max_body_bytes: int | None = None
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):

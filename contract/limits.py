@@ -5,6 +5,11 @@ import msgspec
 # What the samples-per-call limit may be set to: a longer list is refused before it is looked into.
 MOST_SAMPLES = 16_384
 
+# Of one array: the tokens of a chunk, what there is for each token of a sample.
+MOST_ENTRIES = 2**20
+# A body up to this size is read before anyone is asked who sends it, so no key's limit can be lower.
+LEAST_BODY_LIMIT = 64 * 1024
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes for the body; counts for the rest."""

@@ -5,23 +5,53 @@ Python hundreds of milliseconds.
 """
 
 import re
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import msgspec
 import numpy as np
 from marshmallow import ValidationError, fields
 
-from schemas.bounds import FLOAT32, FLOAT32_MAX, INT64, Bounds
+from contract.limits import MOST_ENTRIES
+from schemas.bounds import FLOAT32, FLOAT32_MAX, INT32_MAX, INT64, Bounds
 from schemas.fields import DECIMAL, Integer, read_integer
+from schemas.skeleton import read_text
 
 DECIMALS = re.compile(f"{DECIMAL.pattern}(,{DECIMAL.pattern})*")
+TOO_MANY = f"must have at most {MOST_ENTRIES} entries"
 
 
-class IntegerArray(fields.Field[np.ndarray]):
+class NumericArray(fields.Field[np.ndarray]):
+    """A list, or the text of one, which is then never a list of Python's for longer than it takes to read it."""
+
+    reads_text = True
+    decoder: ClassVar[msgspec.json.Decoder[Any]]
+
+    def _list(self, value: Any) -> list[Any]:
+        if isinstance(value, msgspec.Raw):
+            value = self._from_text(bytes(value))
+        if type(value) is not list:
+            raise ValidationError("must be a list")
+        if len(value) > MOST_ENTRIES:
+            raise ValidationError(TOO_MANY)
+        return value
+
+    def _from_text(self, text: bytes) -> Any:
+        if text.count(b",") >= MOST_ENTRIES:
+            raise ValidationError(TOO_MANY)
+        try:
+            return self.decoder.decode(text)
+        except msgspec.DecodeError:
+            # Decimal strings, or what is to be refused by its index.
+            return read_text(text)
+
+
+class IntegerArray(NumericArray):
     """A list of integers (or decimal strings of them) within bounds, as an int64 array [T].
 
     A refusal names the index of the first offender.
     """
+
+    decoder = msgspec.json.Decoder(list[int])
 
     def __init__(self, bounds: Bounds = INT64, *, description: str, examples: list[Any], **options: Any) -> None:
         self.bounds = bounds
@@ -30,7 +60,7 @@ class IntegerArray(fields.Field[np.ndarray]):
         super().__init__(metadata=schema, **options)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> np.ndarray:
-        integers = self._integers(_a_list(value))
+        integers = self._integers(self._list(value))
         try:
             array = np.fromiter(integers, np.int64, len(integers))
         except OverflowError:
@@ -56,15 +86,17 @@ class IntegerArray(fields.Field[np.ndarray]):
         return integers  # type: ignore[return-value]  # no None is left
 
 
-class FloatArray(fields.Field[np.ndarray]):
+class FloatArray(NumericArray):
     """A list of finite numbers that fit float32, as a float32 array [T]."""
+
+    decoder = msgspec.json.Decoder(list[float])
 
     def __init__(self, *, description: str, examples: list[Any], **options: Any) -> None:
         schema = {"type": "array", "items": {"type": "number", **FLOAT32.schema}, "description": description}
         super().__init__(metadata={**schema, "examples": examples}, **options)
 
     def _deserialize(self, value: Any, *_: Any, **__: Any) -> np.ndarray:
-        values = _a_list(value)
+        values = self._list(value)
         if not _are(values, list[float]):
             offender = next(i for i, number in enumerate(values) if type(number) not in (int, float))
             refuse_at(offender, "must be a number")
@@ -95,15 +127,14 @@ def to_bfloat16(values_T: np.ndarray) -> np.ndarray:
     return (rounded & np.uint32(0xFFFF0000)).view(np.float32)
 
 
+def narrowed(integers: np.ndarray) -> np.ndarray:
+    """The same as int32, half as large, where they fit."""
+    return integers.astype(np.int32) if not integers.size or integers.max() <= INT32_MAX else integers
+
+
 def refuse_at(index: int, sentence: str) -> NoReturn:
     """Refuses one element of a list."""
     raise ValidationError({index: [sentence]})
-
-
-def _a_list(value: Any) -> list[Any]:
-    if type(value) is not list:
-        raise ValidationError("must be a list")
-    return value
 
 
 def _are(values: list[Any], kind: Any) -> bool:

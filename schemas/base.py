@@ -5,9 +5,11 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
+import msgspec
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, pre_load
 
 from schemas.problems import MOST_NAME_CHARACTERS, MOST_PROBLEMS
+from schemas.skeleton import parts_of, value_of
 
 UNKNOWN_FIELD = "unknown field"
 
@@ -32,9 +34,26 @@ class RequestSchema(Schema):
 
     @pre_load
     def drop_null(self, data: Any, **_: Any) -> Any:
+        data = self._read(data)
         if not isinstance(data, dict) or None not in data.values():
             return data
         return {name: value for name, value in data.items() if value is not None or not self._is_optional(name)}
+
+    def _read(self, data: Any) -> Any:
+        """The same where it is part of a large body, and is still a struct or text."""
+        if isinstance(data, msgspec.Struct):
+            data = parts_of(data)
+        if not isinstance(data, dict) or msgspec.Raw not in map(type, data.values()):
+            return data
+        values, wrong = {}, {}
+        for name, value in data.items():
+            try:
+                values[name] = value_of(self.fields.get(name), value)
+            except ValidationError as error:
+                wrong[name] = error.messages
+        if wrong:
+            raise ValidationError(wrong)
+        return values
 
     def _is_optional(self, name: str) -> bool:
         return name in self.fields and not self.fields[name].required

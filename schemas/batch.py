@@ -30,16 +30,12 @@ def check_batch(samples: list[TrainingSample], card: ModelCard, limits: Limits, 
 
 
 def _check_vocabulary(sample: TrainingSample, path: str, card: ModelCard, targets: str) -> None:
-    arrays = [
-        (f"model_input.chunks[{number}].encoded_text.tokens", chunk)
-        for number, chunk in enumerate(sample.model_input.chunks)
-    ]
-    if sample.target_tokens is not None:
-        arrays.append((targets, sample.target_tokens))
-    for place, tokens_T in arrays:
-        offender = outside_vocabulary(tokens_T, card)
-        if offender is not None:
-            raise refusal(f"{path}.{place}[{offender}]", vocabulary_sentence(card))
+    offender = outside_vocabulary(sample.model_input.tokens_T, card)
+    if offender is not None:
+        raise refusal(f"{path}.model_input.{sample.model_input.place_of(offender)}", vocabulary_sentence(card))
+    offender = None if sample.target_tokens is None else outside_vocabulary(sample.target_tokens, card)
+    if offender is not None:
+        raise refusal(f"{path}.{targets}[{offender}]", vocabulary_sentence(card))
 
 
 def pack(

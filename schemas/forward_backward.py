@@ -53,7 +53,8 @@ def forward_backward_request(
     body: dict[str, Any], card: ModelCard, limits: Limits, horizon: int
 ) -> ForwardBackwardRequest:
     """The packed request. Raises ValidationError for what the session's model or the server's limits refuse."""
-    samples, loss = body["samples"], body["loss"]
+    # They are not kept beside what is made of them.
+    samples, loss = body.pop("samples"), body["loss"]
     for index, sample in enumerate(samples):
         _check_grpo_inputs(sample.policy, f"samples[{index}].loss_inputs.grpo_inputs", loss)
     check_batch(samples, card, limits, targets="loss_inputs.target_tokens.data")

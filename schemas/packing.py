@@ -25,13 +25,13 @@ class Packing:
 
     @property
     def tokens_T(self) -> np.ndarray:
-        tokens = np.concatenate([chunk for sample in self._samples for chunk in sample.model_input.chunks])
-        return tokens[self._is_input].astype(np.int32)
+        tokens = np.concatenate([sample.model_input.tokens_T for sample in self._samples])
+        return tokens[self._is_input].astype(np.int32, copy=False)
 
     @property
     def targets_T(self) -> np.ndarray:
         targets = [_or(sample.target_tokens, sample.model_input.tokens_T) for sample in self._samples]
-        return np.concatenate(targets)[self._is_entry].astype(np.int32)
+        return np.concatenate(targets)[self._is_entry].astype(np.int32, copy=False)
 
     @property
     def weights_T(self) -> np.ndarray:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from marshmallow import ValidationError, post_load
 
-from schemas.arrays import FloatArray, IntegerArray, to_bfloat16
+from schemas.arrays import FloatArray, IntegerArray, narrowed, to_bfloat16
 from schemas.base import RequestSchema
 from schemas.bounds import INT64_MAX, Bounds
 from schemas.fields import Choice, prefixed
@@ -41,7 +41,7 @@ class TargetTokensSchema(RequestSchema):
 
     @post_load
     def make(self, tensor: dict[str, Any], **_: Any) -> np.ndarray:
-        return tensor["data"]
+        return narrowed(tensor["data"])
 
 
 class LossMaskSchema(RequestSchema):

@@ -35,7 +35,8 @@ class ApiKeys:
 
     def get(self, key_id: str) -> ApiKey:
         """A key by its id, revoked or not. Raises NotFoundError."""
-        name, created_at, revoked_at, sessions, waiting, rate = self._context.redis.hmget(keys.api_key(key_id), FIELDS)
+        record = self._context.redis.hmget(keys.api_key(key_id), FIELDS)
+        name, created_at, revoked_at, sessions, waiting, rate, body_bytes = record
         if name is None:
             raise NotFoundError(f"no such API key: {key_id}")
         return ApiKey(
@@ -45,6 +46,7 @@ class ApiKeys:
                 max_sessions=int(sessions) if sessions else None,
                 max_waiting=int(waiting) if waiting else None,
                 rate=float(rate) if rate else None,
+                max_body_bytes=int(body_bytes) if body_bytes else None,
             ),
             created_at=float(created_at),
             revoked_at=float(revoked_at) if revoked_at else None,
@@ -63,6 +65,11 @@ class ApiKeys:
         self.get(key_id)
         self._context.redis.hsetnx(keys.api_key(key_id), "revoked_at", self._context.now())
         return self.get(key_id)
+
+    def max_body_bytes(self, owner: str) -> int:
+        """The most bytes of one body of an owner's; 0 where the server's limit alone counts."""
+        own = self._context.redis.hget(keys.api_key(owner), "max_body_bytes")
+        return self._context.settings.max_body_bytes_per_key if own is None else int(own)
 
     def admit(self, key: str, static: Iterable[str]) -> str | None:
         """The owner that a request with this key counts for, None when it needs a key that is good.

@@ -38,3 +38,10 @@ class Uploads:
             return self._objects.get(self.path(session_id, payload_id))
         except FileNotFoundError as error:
             raise NotFoundError("no such payload in this training session") from error
+
+    def size(self, session_id: str, payload_id: str) -> int:
+        """In bytes. Raises NotFoundError as `get` does."""
+        try:
+            return self._objects.size(self.path(session_id, payload_id))
+        except FileNotFoundError as error:
+            raise NotFoundError("no such payload in this training session") from error

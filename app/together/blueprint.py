@@ -3,21 +3,21 @@
 from typing import Any, TypeVar
 
 import msgspec
-import orjson
 from flask import Request
-from marshmallow import Schema
+from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 
 from app.answers import write
 from app.auth import caller
 from app.blueprint import Blueprint as NativeBlueprint
-from app.bodies import Parser
+from app.bodies import Parser, hold
 from app.operations import awaited
 from app.state import state
 from app.waiting import preferred_wait
 from contract.operation import Operation, OperationKind
 from contract.session import Session
 from schemas.problems import refusal
+from schemas.skeleton import value_of
 from schemas.together.pages import SomeOf
 from store.errors import NotFoundError
 
@@ -40,19 +40,27 @@ class PayloadParser(Parser):
 
     def load_json(self, req: Request, schema: Schema) -> Any:
         body = super().load_json(req, schema)
-        if "payload_id" not in schema.fields or not isinstance(body, dict) or body.get("payload_id") is None:
+        if "payload_id" not in schema.fields or not isinstance(body, dict):
             return body
-        payload_id = body.pop("payload_id")
+        payload_id = value_of(None, body.pop("payload_id", None))
+        if payload_id is None:
+            return body
         assert req.view_args is not None
-        session = own_session(req.view_args["session_id"])
-        payload = state().store.uploads.get(session.id, str(payload_id))
+        session, uploads = own_session(req.view_args["session_id"]), state().store.uploads
+        hold(uploads.size(session.id, str(payload_id)))
+        uploaded = self._read_payload(uploads.get(session.id, str(payload_id)), schema)
+        return {**body, **uploaded}
+
+    def _read_payload(self, text: bytes, schema: Schema) -> dict[str, Any]:
         try:
-            uploaded = orjson.loads(payload)
-        except orjson.JSONDecodeError as error:
-            raise refusal("payload_id", f"what was uploaded is not JSON: {error}") from error
+            uploaded = self.read_json(text, schema, "what was uploaded")
+        except ValidationError as error:
+            if isinstance(error.messages, list):
+                raise ValidationError({"payload_id": error.messages}) from error
+            raise
         if not isinstance(uploaded, dict):
             raise refusal("payload_id", "what was uploaded is not a JSON object")
-        return {**body, **uploaded}
+        return uploaded
 
     def load_querystring(self, req: Request, schema: Schema) -> Any:
         """Lists may be repeated parameters, as generated clients send them, or one with commas."""

@@ -91,7 +91,7 @@ def forward_backward_request(
 ) -> ForwardBackwardRequest:
     """Raises ValidationError for what the loss, the session's model or the server's limits refuse."""
     loss = body["loss"]
-    samples = [_sample(sample, loss, f"samples[{index}]") for index, sample in enumerate(body["samples"])]
+    samples = [_sample(sample, loss, f"samples[{index}]") for index, sample in enumerate(body.pop("samples"))]
     check_batch(samples, card, limits, TARGETS)
     flags = {"forward_only": body["forward_only"], "return_logprobs": body["return_loss_fn_outputs"]}
     return pack(samples, loss, horizon=horizon, **flags)
@@ -99,7 +99,7 @@ def forward_backward_request(
 
 def custom_request(body: dict[str, Any], card: ModelCard, limits: Limits) -> ForwardBackwardRequest:
     """A loss whose gradient by the logprobs is the given one. Raises ValidationError."""
-    samples, gradients = body["samples"], body["gradients"]
+    samples, gradients = body.pop("samples"), body.pop("gradients")
     if len(samples) != len(gradients):
         raise refusal("gradients", f"has {len(gradients)} entries where there are {len(samples)} samples")
     batch = [_custom(*each, index) for index, each in enumerate(zip(samples, gradients, strict=True))]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from marshmallow import ValidationError, fields, post_load
 
-from schemas.arrays import FloatArray, IntegerArray
+from schemas.arrays import FloatArray, IntegerArray, narrowed
 from schemas.base import RequestSchema
 from schemas.bounds import INT64_MAX, Bounds
 from schemas.fields import Choice
@@ -26,6 +26,8 @@ class TensorSchema(RequestSchema):
     @post_load
     def make(self, tensor: dict[str, Any], **_: Any) -> np.ndarray:
         array: np.ndarray = tensor["data"]
+        if array.dtype == np.int64:
+            array = narrowed(array)
         if "shape" in tensor and tensor["shape"].tolist() != [len(array)]:
             raise ValidationError({"shape": ["must be the length of data alone"]})
         return array

@@ -52,6 +52,15 @@ def test_a_key_is_made_listed_and_revoked_under_a_running_server(api: Api, comma
     assert command.json("list") == [revoked]
 
 
+def test_a_limit_of_bodies_is_one_that_can_be_kept(command: Command) -> None:
+    made = command.json("create", "--name", "alice", "--max-body-bytes", "65536")
+    assert made["max_body_bytes"] == 65536
+    assert "max_body_bytes 50000000" in command.run("create", "--name", "bob", "--max-body-bytes", "50000000").stdout
+    refused = command.run("create", "--name", "carol", "--max-body-bytes", "65535")
+    assert (refused.returncode, "must be at least 65536, or 0" in refused.stderr) == (2, True)
+    assert command.run("create", "--name", "carol", "--max-body-bytes", "-1").returncode == 2
+
+
 def test_people_read_the_key_once_and_a_line_for_each(api: Api, command: Command) -> None:
     line, key = command.run("create", "--name", "alice").stdout.splitlines()
     assert status(api, key) == 200

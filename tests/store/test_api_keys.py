@@ -35,7 +35,7 @@ def test_keys_are_random_and_long(bench: Bench) -> None:
 
 
 def test_a_key_reads_back_with_its_own_limits_where_it_has_them(bench: Bench) -> None:
-    limits = KeyLimits(max_sessions=0, rate=0.5)
+    limits = KeyLimits(max_sessions=0, rate=0.5, max_body_bytes=100_000)
     made, _ = bench.store.api_keys.create("älice & co", limits)
     other, _ = bench.store.api_keys.create("bob", NO_LIMITS)
     assert (made.name, made.limits, made.revoked_at) == ("älice & co", limits, None)
@@ -75,6 +75,14 @@ def test_a_key_of_the_settings_is_good_beside_stored_ones(bench: Bench) -> None:
     made, key = bench.store.api_keys.create("alice", NO_LIMITS)
     assert bench.store.api_keys.admit(key, static) == made.id
     assert bench.store.api_keys.admit("another", static) not in (None, owner, made.id)
+
+
+def test_a_body_has_the_limit_of_its_key_or_else_the_servers_for_keys(bench: Bench) -> None:
+    strict = with_settings(bench, max_body_bytes_per_key=70_000).api_keys
+    limits = (NO_LIMITS, KeyLimits(max_body_bytes=90_000), KeyLimits(max_body_bytes=0))
+    made = [strict.create("alice", each)[0].id for each in limits]
+    assert [strict.max_body_bytes(owner) for owner in made] == [70_000, 90_000, 0]
+    assert (strict.max_body_bytes(ANONYMOUS), bench.store.api_keys.max_body_bytes(ANONYMOUS)) == (70_000, 0)
 
 
 def test_a_bucket_that_is_empty_says_when_to_come_again(bench: Bench) -> None:

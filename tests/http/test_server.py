@@ -1,17 +1,13 @@
 """The real server: what only a real socket shows."""
 
 import http.client
-import os
 import runpy
 import select
 import signal
 import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from socket import socket
 
 import orjson
 import pytest
@@ -22,21 +18,15 @@ from settings import Settings
 from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS
+from tests.http.serving import ROOT, free_port, request, serving
 from tests.waiting import eventually
 
-ROOT = Path(__file__).parents[2]
 LIMIT = 20_000_000
 ASKED = orjson.dumps({"base_model": "org/tiny"})
 SAMPLE = orjson.dumps(
     {"prompt": {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}, "sampling_params": {"max_tokens": 2}}
 )
 CANCELLED = "TRAINING_OPERATION_ERROR_CODE_CANCELLED"
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture
@@ -46,44 +36,10 @@ def port() -> int:
 
 @pytest.fixture
 def server(redis_url: str, store: Store, tmp_path: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:  # noqa: ARG001 - the store holds the worker
-    """gunicorn as it is shipped, with one process and a small body limit."""
+    """The server with a small body limit."""
     settings = {"CELERITY_REDIS_URL": redis_url, "CELERITY_MAX_BODY_BYTES": str(LIMIT), "DATA_DIR": str(tmp_path)}
-    settings["CELERITY_HEARTBEAT_TIMEOUT"] = "60"
-    command = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "-w", "1", "app.wsgi:application"]
-    server = subprocess.Popen(command, cwd=ROOT, env={**os.environ, **settings, "PORT": str(port)})
-    try:
-        wait_until_alive(port)
+    with serving(port, **settings) as server:
         yield server
-    finally:
-        server.send_signal(signal.SIGTERM)
-        server.wait(40)
-
-
-def wait_until_alive(port: int) -> None:
-    for _ in range(300):
-        try:
-            if request(port, "GET", "/healthz")[0] == 200:
-                return
-        except ConnectionRefusedError:
-            time.sleep(0.1)
-    raise TimeoutError("gunicorn did not come up")
-
-
-def request(
-    port: int, method: str, path: str, body: object = None, chunked: bool = False, timeout: float = 10, **headers: str
-) -> tuple[int, dict]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout)
-    connection.request(
-        method,
-        path,
-        body=body,  # type: ignore[arg-type]  # an iterable of bytes when chunked
-        headers={"Content-Type": "application/json", **headers},
-        encode_chunked=chunked,
-    )
-    response = connection.getresponse()
-    answer = (response.status, orjson.loads(response.read()))
-    connection.close()
-    return answer
 
 
 @pytest.mark.usefixtures("server")
