@@ -1,4 +1,4 @@
-"""The first sine, cosine or exponential of a process is as exact as every later one, however many threads compute it."""
+"""The first sine, cosine or exponential of a process is as exact as every later one, on any number of threads."""
 
 import os
 import subprocess
