@@ -88,6 +88,7 @@ class Objects:
 
     def size(self, path: str) -> int:
         """In bytes. Raises FileNotFoundError when there is no such object."""
+        self._check_there()
         with _reaching():
             return int(obstore.head(self._store, path)["size"])
 

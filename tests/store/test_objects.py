@@ -76,6 +76,7 @@ def calls(objects: Objects) -> list[Callable[[], object]]:
         lambda: objects.put("a/c", iter([b"2"])),
         lambda: objects.get("a/b"),
         lambda: objects.get_kept("a/b"),
+        lambda: objects.size("a/b"),
         lambda: objects.delete("a/b"),
         lambda: objects.delete("a/"),
         objects.reach,
