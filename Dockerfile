@@ -10,7 +10,8 @@ WORKDIR /celerity
 # What is written, and by whom: /data, and /cache for what comes from the hub. All else may be read-only.
 RUN python -m venv /opt/venv \
  && useradd --uid 1000 celerity \
- && install -d -o celerity -g celerity /data /cache /models
+ && install -d -o celerity -g celerity /cache /models \
+ && install -d -o celerity -g celerity -m 700 /data
 ENV PATH=/opt/venv/bin:$PATH XDG_CACHE_HOME=/cache DATA_DIR=/data CELERITY_MODELS_DIR=/models HOST=0.0.0.0
 
 # The kernels for CPUs, of every instruction level, since the image runs elsewhere. The compiler stays behind.

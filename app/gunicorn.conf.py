@@ -9,6 +9,7 @@ from app.server.files import raise_file_limit
 from app.starting import check_exposure, check_store
 from logs import adopt, configure_logging
 from settings import load_settings
+from store.private_files import close_for
 
 bind = f"127.0.0.1:{os.environ.get('PORT', '8000')}"
 worker_class = "app.server.worker.Worker"
@@ -33,6 +34,7 @@ def on_starting(_: Any) -> None:
         settings = load_settings()
         configure_logging(settings.log_level, form=settings.log_format)
         adopt("gunicorn.error")
+        close_for(settings)
         check_store(settings)
     raise_file_limit()
 

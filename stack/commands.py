@@ -13,9 +13,10 @@ from stack.lock import check_unlocked
 from stack.log import Log
 from stack.plan import read_plan
 from stack.restarts import Restarts
-from stack.running import LOG_NAME, private_plan, ready_stack, tail
+from stack.running import private_plan, ready_stack, tail
 from stack.signals import StopRequested, call_on_signals, raise_on_signals
 from stack.stack import POLL_SECONDS, Stack, StackError
+from store.private_files import STACK_LOG
 
 
 def up(environment: Mapping[str, str], *, workers: int, as_json: bool) -> int:
@@ -60,7 +61,7 @@ def run(environment: Mapping[str, str], command: Sequence[str], *, workers: int,
         with tempfile.TemporaryDirectory(prefix="celerity-") as temporary:
             data_dir = Path(environment.get("DATA_DIR") or temporary)
             plan = private_plan({**environment, "DATA_DIR": str(data_dir)}, workers=workers)
-            log_file = log_file or data_dir / LOG_NAME
+            log_file = log_file or data_dir / STACK_LOG
             _tell(f"starting Valkey, {workers} worker{'s'[: workers - 1]} and the API; their log is {log_file}")
             began = time.monotonic()
             with ready_stack(plan, log_file) as stack:

@@ -4,7 +4,7 @@ import fcntl
 import os
 from pathlib import Path
 
-NAME = "lock"
+from store.private_files import LOCK, make_folder, open_private
 
 
 class DataFolderLock:
@@ -17,8 +17,8 @@ class DataFolderLock:
             ValueError: another stack holds the folder, or it cannot be made or written.
         """
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            self.fd = os.open(folder / NAME, os.O_RDWR | os.O_CREAT, 0o644)
+            make_folder(folder)
+            self.fd = open_private(str(folder / LOCK), os.O_RDWR | os.O_CREAT)
         except OSError as error:
             raise ValueError(f"{folder} cannot be used ({error.strerror}): choose another DATA_DIR") from error
         try:
@@ -35,10 +35,10 @@ class DataFolderLock:
 
 def check_unlocked(folder: Path) -> None:
     """Raises ValueError when another stack holds `folder`. Makes nothing."""
-    if (folder / NAME).exists():
+    if (folder / LOCK).exists():
         DataFolderLock(folder).release()
 
 
 def _refusal(folder: Path) -> str:
-    holder = (folder / NAME).read_text()
+    holder = (folder / LOCK).read_text()
     return f"another stack runs in {folder}{holder and f' ({holder})'}: stop it, or choose another DATA_DIR"

@@ -27,7 +27,7 @@ class Service:
     """What to run.
 
     `grace` is how many seconds it has, after SIGTERM, to end by itself; `inherits` are the file
-    descriptors that it keeps open as long as it lives.
+    descriptors that it keeps open as long as it lives; `umask` is this process' unless it is given.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Service:
     grace: float = 10.0
     when_orphaned: signal.Signals = signal.SIGTERM
     inherits: tuple[int, ...] = ()
+    umask: int = -1
 
 
 class Process:
@@ -84,6 +85,7 @@ class Process:
             cwd=ROOT,
             env={**self.service.environment, "PYTHONUNBUFFERED": "1"},
             pass_fds=self.service.inherits,
+            umask=self.service.umask,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

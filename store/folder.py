@@ -1,19 +1,21 @@
 """What obstore does not do for objects in a folder of this host."""
 
 import shutil
+from collections.abc import Iterator
 from contextlib import suppress
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from store import private_files
 from store.errors import ObjectsAwayError
 
 
 class Folder:
     """Each method raises ObjectsAwayError where the folder, or its disk, does not let it do its work."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, *, is_private: bool) -> None:
+        self._root, self._is_private = root, is_private
 
     def check(self, room: int) -> None:
         """That files can be written, and how much `room` is left."""
@@ -45,6 +47,12 @@ class Folder:
         self.check_there()
         return next(self._root.iterdir(), None) is None
 
+    def close(self, path: str) -> None:
+        """Where the folder is private: an object that has just been put, and the folders that were made for it."""
+        if self._is_private:
+            for each in (self._root / path, *self._above(path)):
+                private_files.close(each)
+
     def delete_all(self, path: str) -> None:
         """All that lies below the path, which ends with a slash, and the folders that are empty then."""
         folder = self._root / path
@@ -55,7 +63,7 @@ class Folder:
                     shutil.rmtree(folder)
         except OSError as error:
             raise ObjectsAwayError(str(error)) from error
-        self._delete_empty(folder)
+        self._delete_empty(path)
 
     def delete_rest(self, path: str) -> None:
         """Of an object that is deleted: what the end of a process has left of it half-written, under the names that
@@ -64,14 +72,16 @@ class Folder:
             for number in count(1):
                 (self._root / f"{path}#{number}").unlink()
         except (FileNotFoundError, NotADirectoryError):
-            self._delete_empty(self._root / path)
+            self._delete_empty(path)
         except OSError as error:
             raise ObjectsAwayError(str(error)) from error
 
-    def _delete_empty(self, deleted: Path) -> None:
-        for above in deleted.parents:
-            if above == self._root:
-                return
+    def _delete_empty(self, path: str) -> None:
+        for above in self._above(path):
             # One that is not empty stays. A put that finds its folder gone makes it.
             with suppress(OSError):
                 above.rmdir()
+
+    def _above(self, path: str) -> Iterator[Path]:
+        """The folders between an object and the root, the nearest first."""
+        return takewhile(lambda folder: folder != self._root, (self._root / path).parents)

@@ -12,6 +12,7 @@ from obstore.store import HTTPStore, LocalStore, MemoryStore, ObjectStore, from_
 
 from store.errors import ObjectMissingError, ObjectsAwayError
 from store.folder import Folder
+from store.private_files import OBJECTS, make_folder
 
 REFUSED = "CELERITY_OBJECTS_URL cannot be opened: "
 # What a disk, a network, a bucket or its keys are the reason of. The others would be faults of ours.
@@ -27,9 +28,11 @@ class Objects:
     Each method raises ObjectsAwayError for storage that cannot be reached, is full, is read-only or refuses our keys.
     """
 
-    def __init__(self, store: ObjectStore) -> None:
+    def __init__(self, store: ObjectStore, *, is_private: bool = False) -> None:
+        """Where they lie in a folder and it `is_private`, they are its owner's alone."""
         self._store = store
-        self._folder = Folder(Path(store.prefix)) if isinstance(store, LocalStore) and store.prefix else None
+        root = store.prefix if isinstance(store, LocalStore) else None
+        self._folder = Folder(Path(root), is_private=is_private) if root else None
 
     def check(self) -> None:
         """Raises ValueError when they cannot be had: there is no such bucket, its keys are not good, or the folder
@@ -67,6 +70,8 @@ class Objects:
                 if not isinstance(data, bytes):
                     raise
                 raise ObjectsAwayError(_reason(error)) from error
+        if self._folder:
+            self._folder.close(path)
 
     def get(self, path: str) -> bytes:
         """The object's bytes. Raises FileNotFoundError when there is none."""
@@ -144,9 +149,10 @@ def open_objects(url: str, data_dir: Path) -> Objects:
     """
     if url:
         return Objects(_opened(url))
-    folder = (data_dir / "objects").absolute()
+    folder = (data_dir / OBJECTS).absolute()
     try:
-        return Objects(LocalStore(str(folder), mkdir=True))
+        make_folder(folder)
+        return Objects(LocalStore(str(folder)), is_private=True)
     except (ObjectStoreError, OSError) as error:
         raise ValueError(f"the objects' folder {folder} of DATA_DIR cannot be made: {_reason(error)}") from error
 

@@ -13,6 +13,7 @@ from kombu import Queue
 from logs import configure_logging
 from settings import load_settings
 from store.broker import broker_settings
+from store.private_files import close_for
 from tracing import start_tracing
 from workers.backend import backend_settings
 from workers.consumer import PatientConsumer
@@ -54,6 +55,7 @@ def use_our_logging(**_: Any) -> None:
 def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     """Before Celery reads its queues: give this process its identity and its queue."""
     configure_logging(settings.log_level, form=settings.log_format)
+    close_for(settings)
     if settings.traces:
         start_tracing("celerity-worker")
     try:
