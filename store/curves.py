@@ -8,7 +8,7 @@ import msgspec
 from store import keys
 from store.context import Context
 from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError
-from store.idempotency import Once
+from store.idempotency import Once, answer_arguments
 
 MOST_NAMES = 32
 REWARD = "reward"
@@ -48,8 +48,7 @@ class Curves:
         """Adds a point to the session's curve `name`. Raises NotFoundError, TooManyCurvesError, KeyReusedError."""
         values = msgspec.json.encode({name: value})
         limits = (MOST_NAMES, self._context.settings.curve_points)
-        answer = once.arguments if once else ("", "")
-        reply = self._context.scripts.run("log", session_id, name, step, values, *answer, *limits)
+        reply = self._context.scripts.run("log", session_id, name, step, values, *answer_arguments(once), *limits)
         if reply[0] == b"unknown":
             raise NotFoundError("no such training session")
         if reply[0] == b"full":

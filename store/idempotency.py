@@ -21,6 +21,11 @@ class Once(msgspec.Struct, frozen=True):
         return keys.answer(self.scope, self.key), self.digest
 
 
+def answer_arguments(once: Once | None) -> tuple[str, bytes | str]:
+    """What a script takes, also where there is no key."""
+    return once.arguments if once else ("", "")
+
+
 class Answers:
     """First answers. A key lives as long as its session, and at least a day."""
 

@@ -9,7 +9,8 @@ from contract.model_resources import ModelResources, ModelResourcesSpec, ModelRe
 from contract.session import SessionStatus
 from store import keys
 from store.context import Context
-from store.errors import NotFoundError, ResourcesStoppedError
+from store.errors import KeyReusedError, NotFoundError, ResourcesStoppedError
+from store.idempotency import Once, answer_arguments
 from store.sessions import Sessions
 
 FIELDS = ("spec", "status", "created_at", "updated_at", "kept_until", "used_at")
@@ -27,15 +28,14 @@ class AllModelResources:
         self._context = context
         self._sessions = sessions
 
-    def create(self, spec: ModelResourcesSpec) -> ModelResources:
-        resources_id, at = str(uuid4()), self._context.now()
-        record = {"spec": encode(spec), "status": "READY", "created_at": at, "updated_at": at}
-        with self._context.redis.pipeline() as pipeline:
-            pipeline.hset(keys.resources(resources_id), mapping={**record, "timeout": spec.inactive_timeout})
-            pipeline.zadd(READY, {resources_id: at})
-            pipeline.zadd(keys.owner_resources(spec.owner), {resources_id: at})
-            pipeline.execute()
-        return self.get(resources_id, spec.owner)
+    def create(self, spec: ModelResourcesSpec, once: Once | None = None) -> ModelResources:
+        """Raises KeyReusedError; a key that came before with the same body gives the first ones."""
+        resources_id = str(uuid4())
+        more = (spec.owner, spec.inactive_timeout, *answer_arguments(once))
+        reply = self._context.scripts.run("create_resources", resources_id, encode(spec), *more)
+        if reply[0] == b"reused":
+            raise KeyReusedError
+        return self.get(reply[1].decode() if reply[0] == b"existing" else resources_id, spec.owner)
 
     def get(self, resources_id: str, owner: str) -> ModelResources:
         """Raises NotFoundError, for another owner's as for none."""
@@ -81,20 +81,24 @@ class AllModelResources:
             raise ResourcesStoppedError("the model resources are stopped")
         redis.hset(key, "kept_until", max(until, float(redis.hget(key, "kept_until") or 0)))
 
-    def stop(self, resources_id: str, *, force: bool) -> None:
+    def stop(self, resources_id: str, *, force: bool, once: Once | None = None) -> None:
         """With force, their sessions are stopped too. Raises ResourcesStoppedError when they are stopped already, or
-        have active sessions and there is no force."""
-        if self._context.redis.hget(keys.resources(resources_id), "status") != b"READY":
+        have active sessions and there is no force; and KeyReusedError."""
+        mode = "force" if force else ""
+        reply = self._context.scripts.run("stop_resources", resources_id, mode, *answer_arguments(once))
+        if reply[0] == b"reused":
+            raise KeyReusedError
+        if reply[0] == b"over":
             raise ResourcesStoppedError("the model resources are stopped already")
-        reply = self._context.scripts.run("stop_resources", resources_id, "force" if force else "")
         if reply[0] == b"active":
             raise ResourcesStoppedError(f"{reply[1]} sessions are active; stop them, or ask with force=true")
-        self._stop_all(reply[1], SessionStatus.STOPPED)
+        if reply[0] == b"stopped":
+            self._stop_all(reply[1], SessionStatus.STOPPED)
 
     def sweep(self) -> None:
         """Expires what nothing has used for long, and removes what was stopped long ago."""
         for id in self._context.redis.zrange(READY, 0, -1):
-            reply = self._context.scripts.run("stop_resources", id, "expire")
+            reply = self._context.scripts.run("stop_resources", id, "expire", *answer_arguments(None))
             if reply[0] == b"stopped":
                 self._stop_all(reply[1], SessionStatus.EXPIRED)
         now = self._context.now()

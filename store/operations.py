@@ -22,7 +22,7 @@ from store.errors import (
     SessionNotActiveError,
     TooManyWaitingError,
 )
-from store.idempotency import Once
+from store.idempotency import Once, answer_arguments
 from store.notices import Notices
 from store.records import OPERATION_FIELDS, operation_from
 from store.sessions import Sessions
@@ -79,7 +79,7 @@ class Operations:
         times: tuple[str, str],
     ) -> list[Any]:
         settings = self._context.settings
-        answer_key, digest = once.arguments if once else ("", "")
+        answer_key, digest = answer_arguments(once)
         limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
         more = (answer_key, digest, *limits, carried(), *times, *OPERATION_FIELDS)
         reply: list[Any] = self._context.scripts.run("accept", session_id, operation_id, kind.value, stored, *more)

@@ -3,6 +3,7 @@
 from typing import Any
 
 from app.auth import caller
+from app.idempotency import current_once
 from app.placement import find_model
 from app.state import state
 from app.together.blueprint import PREFIX, Blueprint, is_mine
@@ -37,7 +38,8 @@ def create_model_resources(body: dict[str, Any]) -> dict[str, Any]:
     They are ready at once: the workers load a base model when its first session comes.
     """
     find_model(body["base_model"])
-    return model_resources_view(state().store.model_resources.create(model_resources_spec(body, caller())))
+    spec = model_resources_spec(body, caller())
+    return model_resources_view(state().store.model_resources.create(spec, current_once()))
 
 
 @model_resources.route("/estimate-cost", methods=("POST",))
@@ -86,7 +88,7 @@ def extend_model_resources_expiry(body: dict[str, Any], model_resources_id: str)
 def stop_model_resources(query: dict[str, Any], model_resources_id: str) -> dict[str, Any]:
     """Stop them, and with force their sessions"""
     _own(model_resources_id)
-    state().store.model_resources.stop(model_resources_id, force=query["force"])
+    state().store.model_resources.stop(model_resources_id, force=query["force"], once=current_once())
     return model_resources_view(_own(model_resources_id))
 
 

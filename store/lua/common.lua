@@ -223,8 +223,9 @@ local function known(answer_key, digest)
   return nil
 end
 
+-- It lives as long as the session, or a day where there is none.
 local function remember(answer_key, digest, id, session)
   if answer_key == '' then return end
   redis.call('HSET', answer_key, 'digest', digest, 'id', id)
-  redis.call('SADD', keys.answers(session), answer_key)
+  if session then redis.call('SADD', keys.answers(session), answer_key) else redis.call('EXPIRE', answer_key, 86400) end
 end

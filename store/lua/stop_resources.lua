@@ -1,10 +1,12 @@
--- model resources, '' | 'force' | 'expire': they take no new sessions from now on. Without force only when none of their
+-- model resources, '' | 'force' | 'expire', answer key, digest: they take no new sessions from now on. Without force only when none of their
 -- sessions is active; to expire only when nothing has used them for their timeout. Answers with the active sessions,
 -- which are then to be stopped one by one.
-local id, mode = unpack(ARGV)
+local id, mode, answer_key, digest = unpack(ARGV)
+local first = known(answer_key, digest)
+if first then return first end
 local record = redis.call('HMGET', keys.resources(id), 'status', 'created_at', 'timeout', 'kept_until', 'used_at')
 if not record[1] then return {'unknown'} end
-if record[1] ~= 'READY' then return {'stopped', {}} end
+if record[1] ~= 'READY' then return {'over'} end
 local active, busy, used = {}, false, tonumber(record[5] or record[2])
 for _, session in ipairs(redis.call('SMEMBERS', keys.resources_sessions(id))) do
   used = math.max(used, tonumber(redis.call('HGET', keys.session(session), 'updated_at')))
@@ -19,4 +21,5 @@ redis.call('HSET', keys.resources(id), 'status', 'STOPPED', 'updated_at', at,
   'final', mode == 'expire' and 'EXPIRED' or 'STOPPED')
 redis.call('ZREM', keys.resources_with('READY'), id)
 redis.call('ZADD', keys.resources_with('STOPPED'), at, id)
+remember(answer_key, digest, id)
 return {'stopped', active}

@@ -84,7 +84,7 @@ def test_stopped_resources_take_no_session_and_stop_only_once(bench: Bench) -> N
 def test_sessions_that_a_dying_process_left_are_stopped_by_the_next_sweep(bench: Bench) -> None:
     resources = made(bench)
     session = attached(bench, resources)
-    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force")
+    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force", "", "")
     assert statuses(bench, resources, session) == ("STOPPED", "RUNNING")
     bench.store.model_resources.sweep()
     assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
