@@ -4,13 +4,16 @@ from flask import Flask, g, request
 from werkzeug.datastructures import WWWAuthenticate
 from werkzeug.exceptions import Unauthorized
 
+from app.host import check_host
 from app.links import LINKS
 from app.state import state
+from contract.api_key import ANONYMOUS
 from contract.session import Session
 from store.errors import NotFoundError
 
 OPEN_PATHS = ("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
 METRICS = "/metrics"
+NEEDED = "an API key is needed: Authorization: Bearer <key>"
 OWNER = "celerity.owner"
 """The key of a request's environ under which its owner is, once asked for."""
 
@@ -20,16 +23,23 @@ def register(app: Flask) -> None:
 
 
 def check() -> None:
-    """Raises Unauthorized, for paths that do not exist too, so that nothing is learned without a key."""
+    """Raises Unauthorized, for paths that do not exist too, so that nothing is learned without a key; and Forbidden
+    where none is needed, for a request to another host."""
     if _is_open(request.path):
         return
     # A request with a large body comes twice, and counts once.
     g.owner = request.environ.get(OWNER) or state().store.api_keys.admit(_token(), state().settings.api_keys)
     request.environ[OWNER] = g.owner
     if g.owner is None:
-        raise Unauthorized(
-            "an API key is needed: Authorization: Bearer <key>", www_authenticate=WWWAuthenticate("bearer")
-        )
+        raise _key_needed()
+    if g.owner == ANONYMOUS:
+        check_host()
+
+
+def check_again() -> None:
+    """Raises Unauthorized when the key has been revoked since this request came, or the first one has been made."""
+    if not state().store.api_keys.is_good(caller(), state().settings.api_keys):
+        raise _key_needed()
 
 
 def caller() -> str:
@@ -45,6 +55,10 @@ def own_session(session_id: str) -> Session:
     if session.spec.resources_id is not None:
         raise NotFoundError("no such training session")
     return session
+
+
+def _key_needed() -> Unauthorized:
+    return Unauthorized(NEEDED, www_authenticate=WWWAuthenticate("bearer"))
 
 
 def _token() -> str:

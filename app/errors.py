@@ -48,7 +48,6 @@ SENTENCES = {
     HTTPStatus.NOT_FOUND: "there is nothing at this path",
     HTTPStatus.METHOD_NOT_ALLOWED: "this path does not take this method; see the Allow header",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "the body must be JSON, sent with Content-Type: application/json",
-    HTTPStatus.FORBIDDEN: "this link is not one of this server's, or is too old; ask for the download again",
 }
 
 
@@ -117,7 +116,7 @@ def http_error(error: HTTPException) -> Response:
 
 
 def _sentence(status: HTTPStatus, error: HTTPException) -> str:
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
+    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
         return str(error.description)
     return SENTENCES.get(status, status.phrase)
 

@@ -4,7 +4,7 @@ from threading import Semaphore
 
 from flask import Flask
 
-from app import arrival, auth, bodies, console, docs, errors, headers, links, request_id, together
+from app import arrival, auth, bodies, console, docs, errors, headers, links, origin, request_id, together
 from app.answers import JSONProvider
 from app.openapi import Api
 from app.paths import IdConverter
@@ -54,7 +54,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
             objects_check=objects_check,
         ),
     )
-    for part in (arrival, errors, request_id, headers, auth, links, bodies, docs, console):
+    for part in (arrival, errors, request_id, headers, origin, auth, links, bodies, docs, console):
         part.register(app)
     for door, found in (("", blueprints), (TOGETHER, together.blueprints)):
         api = Api(app, needs_key=bool(settings.api_keys), door=door)

@@ -17,6 +17,7 @@ LINKS = "/files/"
 SALT = "checkpoint files"
 UPLOAD_SALT = "uploads"
 BYTES = "application/octet-stream"
+NOT_OURS = "this link is not one of this server's, or is too old; ask for the download again"
 
 
 def register(app: Flask) -> None:
@@ -49,9 +50,9 @@ def get_file(token: str, name: str) -> Response:
     try:
         path, signed_name = unsign(token, SALT, state().settings.link_seconds)
     except BadData as error:
-        raise Forbidden from error
+        raise Forbidden(NOT_OURS) from error
     if name != signed_name:
-        raise Forbidden
+        raise Forbidden(NOT_OURS)
     file = state().store.checkpoints.file(path)
     try:
         if file is None or not file.is_file():
@@ -75,7 +76,7 @@ def admit_upload() -> None:
     try:
         g.upload_path, g.body_limit = unsign(request.view_args["token"], UPLOAD_SALT, state().settings.link_seconds)
     except BadData as error:
-        raise Forbidden from error
+        raise Forbidden(NOT_OURS) from error
 
 
 def put_file(token: str) -> Response:  # noqa: ARG001 - it has been read by admit_upload

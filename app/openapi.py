@@ -28,6 +28,7 @@ REQUEST_ID = {HEADER: {"description": "The request's id, as in the body.", "sche
 REFUSALS = {
     HTTPStatus.BAD_REQUEST: "The request is wrong, or the session is not active.",
     HTTPStatus.UNAUTHORIZED: "The API key is missing or unknown.",
+    HTTPStatus.FORBIDDEN: "A page of another site sent this, or a server without API keys is asked under another name.",
     HTTPStatus.NOT_FOUND: "No such session, operation or checkpoint, or its result is no longer kept.",
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "The body is over the server's limit.",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "The body is not sent as JSON.",

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from flask import request
 
+from app.auth import check_again
 from app.state import state
 from schemas.problems import refusal
 
@@ -31,7 +32,10 @@ def preferred_wait(default: float) -> tuple[float, dict[str, str]]:
 
 @contextmanager
 def held() -> Iterator[bool]:
-    """Whether this request may be held: only so many are, lest all threads of the process wait."""
+    """Whether this request may be held: only so many are, lest all threads of the process wait.
+
+    Raises Unauthorized at the end, when its key has been revoked meanwhile.
+    """
     places = state().held_requests
     if not places.acquire(blocking=False):
         yield False
@@ -40,6 +44,7 @@ def held() -> Iterator[bool]:
         yield True
     finally:
         places.release()
+    check_again()
 
 
 def _asked() -> str | None:

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 
-from contract.api_key import ApiKey, KeyLimits
+from contract.api_key import ANONYMOUS, ApiKey, KeyLimits
 from store import keys
 from store.context import Context
 from store.errors import LimitReachedError, NotFoundError
@@ -86,6 +86,13 @@ class ApiKeys:
         known = {digest[:ID_DIGITS]: digest for digest in good}
         stored = self._context.redis.hget(keys.api_key(owner), "digest")
         return self._admit(owner, known.get(owner) or (stored.decode() if stored else ""), good)
+
+    def is_good(self, owner: str, static: Iterable[str]) -> bool:
+        """Whether one who was admitted still would be; it takes nothing from what the owner may ask for."""
+        known = {digest_of(each)[:ID_DIGITS] for each in static}
+        if owner == ANONYMOUS:
+            return not known and not self.is_any_made()
+        return owner in known or not self._context.redis.hexists(keys.api_key(owner), "revoked_at")
 
     def _admit(self, key_id: str, digest: str, good: set[str]) -> str | None:
         flags = ("1" if digest in good else "", "1" if good else "")

@@ -30,6 +30,7 @@ checkpoints:{scope}       zset   checkpoints by created_at; scope is {owner}:{se
 saves                     zset   folders that a checkpoint is being written to, by the time that was begun
 collected                 zset   those folders that became garbage, by that time: they do so once more, a day later
 secret                    string what download links are signed with
+visit:{id}                string whose visit of the console it is; it goes when the visit has ended
 api_keys                  zset   every API key that was ever made, by created_at
 api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
 resources:{id}            hash   model resources: spec, status, created_at, updated_at, timeout, kept_until,
@@ -164,6 +165,10 @@ def owner_resources(owner: str) -> str:
 
 def answer(scope: str, key: str) -> str:
     return f"{PREFIX}answer:{scope}:{key}"
+
+
+def visit(visit_id: str) -> str:
+    return f"{PREFIX}visit:{visit_id}"
 
 
 def api_key(key_id: str) -> str:

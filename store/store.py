@@ -22,6 +22,7 @@ from store.scripts import Scripts
 from store.sessions import Sessions
 from store.snapshots import Snapshots
 from store.uploads import Uploads
+from store.visits import Visits
 from store.workers import Workers
 from store.writes import Writes
 
@@ -45,6 +46,7 @@ class Store:
         self.curves = Curves(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
+        self.visits = Visits(context)
         self.model_resources = AllModelResources(context, self.sessions)
         self.uploads = Uploads(objects, writes)
         swept = (self.checkpoints, self.model_resources, writes)

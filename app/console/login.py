@@ -32,5 +32,5 @@ def log_in() -> tuple[str, int] | Response:
 @console.post(f"{PREFIX}/logout")
 def log_out() -> Response:
     response = redirect(url_for("console.login"))
-    end_visit(response)
+    end_visit(response, g.visit)
     return response

@@ -6,9 +6,10 @@ import msgspec
 import pytest
 
 from app import create_app
+from contract.api_key import KeyLimits
 from settings import Settings
 from store.store import Store
-from tests.http.conftest import SESSIONS
+from tests.http.conftest import SESSIONS, Api
 
 
 @pytest.fixture
@@ -60,3 +61,39 @@ def test_an_idempotency_key_belongs_to_one_caller(locked: Any) -> None:
         headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "same"}
         ids.add(locked.post(SESSIONS, json={"base_model": "org/tiny"}, headers=headers).json["session_id"])
     assert len(ids) == 2
+
+
+@pytest.mark.parametrize("held", ["wait", "settled"])
+def test_a_get_that_is_held_when_its_key_is_revoked_tells_nothing(
+    api: Api, monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    made, key = api.store.api_keys.create("alice", KeyLimits())
+    api.client.environ_base["HTTP_AUTHORIZATION"] = f"Bearer {key}"
+    native = api.session()
+    resources = api.client.post("/together/v1/rl/model-resources", json={"base_model": "org/tiny"}).json["id"]
+    sessions = "/together/v1/rl/training-sessions"
+    attached = api.client.post(sessions, json={"model_resources_id": resources}).json["id"]
+    path = {"wait": f"{native}/operations/sample/{api.sample(native)}", "settled": f"{sessions}/{attached}"}[held]
+    wait = getattr(api.store.operations, held)
+
+    def revoked_meanwhile(*arguments: Any) -> Any:
+        api.store.api_keys.revoke(made.id)
+        return wait(*arguments)
+
+    assert api.client.get(path, headers={"Prefer": "wait=0"}).status_code == 200
+    monkeypatch.setattr(api.store.operations, held, revoked_meanwhile)
+    answer = api.client.get(path, headers={"Prefer": "wait=0"})
+    assert (answer.status_code, answer.headers["WWW-Authenticate"].lower()) == (401, "bearer")
+
+
+def test_so_does_one_that_is_held_when_the_first_key_is_made(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = api.session()
+    path = f"{session}/operations/sample/{api.sample(session)}"
+    wait = api.store.operations.wait
+
+    def closed_meanwhile(*arguments: Any) -> Any:
+        api.store.api_keys.create("alice", KeyLimits())
+        return wait(*arguments)
+
+    monkeypatch.setattr(api.store.operations, "wait", closed_meanwhile)
+    assert api.client.get(path).status_code == 401

@@ -8,6 +8,8 @@ import pytest
 
 from app import create_app
 from app.console.blueprint import POLICY
+from app.console.visit import SALT
+from app.signing import sign, unsign
 from contract.api_key import KeyLimits
 from settings import Settings
 from store import keys
@@ -96,7 +98,28 @@ def test_a_revoked_key_sees_nothing_more(api: Api) -> None:
 
 def test_logging_out_ends_the_visit(client: Any) -> None:
     log_in(client, "one")
+    kept = client.get_cookie("celerity_console").value
     assert send(client, "/console/logout", token(client.get("/"))).location == LOGIN
+    assert client.get("/").status_code == 302
+    client.set_cookie("celerity_console", kept)
+    assert client.get("/").status_code == 302, "whoever has copied the cookie is out too"
+
+
+def test_logging_out_ends_no_other_visit_of_the_key(locked: Any) -> None:
+    first, second = locked.test_client(), locked.test_client()
+    log_in(first, "one")
+    log_in(second, "one")
+    send(first, "/console/logout", token(first.get("/")))
+    assert second.get("/").status_code == 200
+
+
+def test_the_secret_alone_makes_no_visit(locked: Any, client: Any) -> None:
+    """As somebody who had read it would sign one."""
+    log_in(client, "one")
+    with locked.test_request_context():
+        owner = unsign(client.get_cookie("celerity_console").value, SALT, 60)[0]
+        forged = sign([owner, "made-up"], SALT)
+    client.set_cookie("celerity_console", forged)
     assert client.get("/").status_code == 302
 
 
