@@ -6,7 +6,7 @@ from contract.model import ModelCard
 from contract.session import SessionSpec
 from models.catalog import UnknownModelError
 from schemas.problems import refusal, shorten
-from store.workers import Worker
+from store.workers import Worker, needed
 
 MOST_REASON_CHARACTERS = 200
 NO_WORKER = "no worker is alive just now; retry"
@@ -38,10 +38,19 @@ def find_model(name: str) -> ModelCard:
 
 
 def candidates(spec: SessionSpec) -> list[str]:
-    """The ids of the workers for a new session, the best first. Raises UnavailableError when none is alive."""
-    found = state().store.workers.candidates(spec)
+    """The ids of the workers for a new session, the best first. Raises UnavailableError when none is alive, and
+    ValidationError for an adapter that none could hold if it held nothing else."""
+    workers = state().store.workers
+    found = workers.candidates(spec)
     if not found:
         raise UnavailableError(NO_WORKER)
+    size, most = needed(spec.adapter_bytes), workers.most_memory(spec)
+    if size > most:
+        raise refusal(
+            "lora_config.rank",
+            f"an adapter of rank {spec.lora.rank} and the work on it take {size} bytes, and the largest worker of this "
+            f"base model has {most:.0f} for them: ask for a smaller rank, or add a worker with more memory",
+        )
     return found
 
 

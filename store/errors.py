@@ -52,7 +52,10 @@ class NoRoomError(FullError):
     retry_after = 10
 
     def __init__(self) -> None:
-        super().__init__("every worker for this base model is full; stop a session, add a worker, or retry")
+        super().__init__(
+            "every worker for this base model is full, or has no memory for such an adapter just now; stop a session, "
+            "ask for a smaller rank, add a worker, or retry"
+        )
 
 
 class TooManyWaitingError(FullError):

@@ -18,7 +18,7 @@ from store.errors import (
     NotFoundError,
     ResourcesStoppedError,
 )
-from store.idempotency import Once
+from store.idempotency import Once, answer_arguments
 from store.records import SESSION_FIELDS, session_from
 from store.workers import needed
 
@@ -48,7 +48,7 @@ class Sessions:
         the same body gives the first session.
         """
         session_id = str(uuid4())
-        arguments = (session_id, str(uuid4()), encode(spec), *(once.arguments if once else ("", "")))
+        arguments = (session_id, str(uuid4()), encode(spec), *answer_arguments(once))
         most = self._context.settings.max_sessions_per_key
         origin = (checkpoint.id, checkpoint.state_path) if checkpoint else ("", "")
         step = checkpoint.step if checkpoint and spec.load_optimizer else 0

@@ -1,5 +1,7 @@
 """The workers that are alive, what they serve, and where a new session goes."""
 
+from math import inf
+
 import msgspec
 
 from contract.codec import decode, encode
@@ -22,8 +24,9 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     `models` are those that it serves, `refused` says of others that it has why it does not, by name.
     `capacity` is how many sessions it may hold, `resident` how many adapters are in its memory (the others are
     parked) and `resident_bytes` what those take by count; `free_bytes` is what its device has left by measurement, of
-    which `reserved_bytes` are not for adapters. `decode_fill` and `training_fill` are the parts of the decode batch and
-    of the token budget that passes filled since the last heartbeat, on average.
+    which `reserved_bytes` are not for adapters, and `total_bytes` what that has, taken or free (None: it has not said).
+    `decode_fill` and `training_fill` are the parts of the decode batch and of the token budget that passes filled since
+    the last heartbeat, on average.
     """
 
     host: str
@@ -36,6 +39,7 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     resident_bytes: int
     free_bytes: int
     reserved_bytes: int
+    total_bytes: int | None = None
     decode_fill: float = 0.0
     training_fill: float = 0.0
 
@@ -44,6 +48,11 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
         """Bytes for adapters and the work on them: what is free, and what those that are here would leave if they were
         parked."""
         return self.free_bytes + self.resident_bytes - self.reserved_bytes
+
+    @property
+    def most_memory(self) -> float:
+        """Bytes that `memory` never exceeds, whatever ends."""
+        return inf if self.total_bytes is None else self.total_bytes - self.reserved_bytes
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -129,10 +138,13 @@ class Workers:
     def candidates(self, spec: SessionSpec) -> list[str]:
         """The live workers that serve the model, the one with most room first; for a model that none has at hand (a hub
         id), all."""
-        live = self.live()
-        serving = [worker for worker in live if worker.serves(spec.base_model.name)] or live
+        serving = _serving(self.live(), spec)
         serving.sort(key=lambda worker: (worker.room, worker.announcement.free_bytes, worker.id), reverse=True)
         return [worker.id for worker in serving]
+
+    def most_memory(self, spec: SessionSpec) -> float:
+        """Bytes that the largest of those could ever have for adapters, also of one that is away just now."""
+        return max((worker.announcement.most_memory for worker in _serving(self.known(), spec)), default=inf)
 
     def held(self, worker_id: str, owner: str) -> list[Held]:
         """The owner's sessions among those that the worker holds, by id."""
@@ -156,6 +168,10 @@ class Workers:
 
     def _oldest_live_beat(self) -> float:
         return self._context.now() - self._context.settings.heartbeat_timeout
+
+
+def _serving(workers: list[Worker], spec: SessionSpec) -> list[Worker]:
+    return [worker for worker in workers if worker.serves(spec.base_model.name)] or workers
 
 
 def needed(adapter_bytes: int) -> int:

@@ -83,6 +83,7 @@ class Runtime:
             resident=self.residency.count,
             resident_bytes=self.residency.size,
             free_bytes=self.engine.free_bytes(),
+            total_bytes=self.engine.total_bytes(),
             reserved_bytes=self.settings.reserved_bytes,
             decode_fill=decode_fill,
             training_fill=training_fill,

@@ -136,6 +136,20 @@ def test_when_every_worker_is_full_a_new_session_is_to_be_tried_again(api: Api) 
     assert "full" in response.json["message"]
 
 
+def test_a_rank_that_no_worker_could_ever_hold_is_refused_for_good_with_the_sizes(api: Api) -> None:
+    most = needed(16 * 1000 * 100)
+    larger = replace(announcement(free_bytes=0), total_bytes=most + 7, reserved_bytes=7)
+    api.store.workers.beat(WORKER, larger)
+    api.store.workers.beat("smaller", replace(larger, total_bytes=most))
+    refused = api.create(lora_config={"rank": 101})
+    assert (refused.status_code, refused.json["errors"][0]["field"]) == (400, "lora_config.rank")
+    assert f"{needed(16 * 1000 * 101)} bytes" in refused.text and f"has {most} " in refused.text
+    resources = api.client.post("/together/v1/rl/model-resources", json={"base_model": "org/tiny"}).json["id"]
+    asked = {"model_resources_id": resources, "lora_config": {"rank": 101}}
+    assert api.client.post("/together/v1/rl/training-sessions", json=asked).status_code == 400
+    assert api.create(lora_config={"rank": 100}).status_code == 429, "there may be room later"
+
+
 def test_a_rank_that_no_worker_has_memory_for_is_to_be_tried_again_and_a_smaller_one_is_not(api: Api) -> None:
     api.store.workers.beat(WORKER, announcement(free_bytes=needed(16 * 1000 * 100)))
     refused = api.create(lora_config={"rank": 101})

@@ -24,7 +24,7 @@ from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
 from workers.engine.failures import as_failure, in_a_line, is_of_the_machine, model_refused, session_not_active
 from workers.engine.fill import Fill
-from workers.engine.free_memory import free_bytes, give_back, map_large_blocks
+from workers.engine.free_memory import free_bytes, give_back, map_large_blocks, total_bytes
 from workers.engine.kernel_trial import kernels_for
 from workers.engine.kernels.kernel import choose
 from workers.engine.optimizer import optim_step
@@ -92,6 +92,10 @@ class EngineCore:
     def free_bytes(self) -> int:
         """Of the device; safe to call from any thread."""
         return free_bytes(self._device)
+
+    def total_bytes(self) -> int:
+        """Of the device, taken or free."""
+        return total_bytes(self._device)
 
     def create_adapter(
         self,

@@ -1,5 +1,6 @@
 """The engine's door: calls from any thread, run by the one thread that owns the device."""
 
+import atexit
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -52,14 +53,16 @@ class Engine:
         self._core = EngineCore(config)
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
-        self._closed = False
+        self._closed = self._leaves = False
         self._door = threading.Lock()
 
     def start(self) -> None:
         self._thread.start()
+        atexit.register(self._leave)
 
     def close(self) -> None:
         """Finishes what has begun, fails what has not, and ends the thread."""
+        atexit.unregister(self._leave)
         with self._door:
             self._closed = True
         self._inbox.put(None)
@@ -83,6 +86,10 @@ class Engine:
     def free_bytes(self) -> int:
         """Memory that the device has left."""
         return self._core.free_bytes()
+
+    def total_bytes(self) -> int:
+        """Memory that the device has, taken or free."""
+        return self._core.total_bytes()
 
     def take_fills(self) -> tuple[float, float]:
         """Since they were last taken: the mean part of the decode batch that was filled, and of a training pass."""
@@ -120,6 +127,12 @@ class Engine:
     def optim_step(self, session_id: str, request: OptimStepRequest) -> "Future[OptimStepResult]":
         return self._submit(partial(self._core.optim_step, session_id=session_id, request=request))
 
+    def _leave(self) -> None:
+        """The process ends without `close`: after the step that runs just now, since a thread that is still in torch
+        when the interpreter goes makes the process abort."""
+        self._leaves = True
+        self.close()
+
     def _submit(self, begin: Callable[..., None]) -> "Future[Any]":
         future: Future[Any] = Future()
         with self._door:
@@ -139,6 +152,8 @@ class Engine:
         while self._take_jobs():
             if self._core.is_busy:
                 self._core.advance()
+        if self._leaves:
+            return
         self._core.abandon_waiting(EngineClosedError(CLOSED))
         while self._core.is_busy:
             self._core.advance()

@@ -6,6 +6,7 @@ import sys
 import torch
 
 from workers.engine.available_memory import available_bytes
+from workers.engine.available_memory import total_bytes as total_bytes_of_host
 
 # Of mallopt. Larger blocks have pages of their own, which go back when they are freed; smaller ones would too, but
 # asking for their pages again each time costs a third of the speed at 1 MiB.
@@ -18,6 +19,13 @@ def free_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return available_bytes()
+
+
+def total_bytes(device: torch.device) -> int:
+    """As `free_bytes`, as if nothing were taken yet."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[1])
+    return total_bytes_of_host()
 
 
 def give_back() -> None:
