@@ -24,11 +24,16 @@ def close_files(data_dir: Path, log: Log) -> None:
 
 
 def forget_if_exposed(data_dir: Path, client: redis.Redis, log: Log) -> None:
-    """The API draws another secret when it needs one."""
+    """The API draws another secret when it needs one. Raises ValueError when Valkey takes no writes."""
     mark = data_dir / VALKEY / MARK
     if not mark.exists():
         return
-    client.delete(keys.SECRET)
+    try:
+        client.delete(keys.SECRET)
+    except redis.ResponseError as error:
+        raise ValueError(
+            f"a secret that others could read stays good, since Valkey takes no writes: {error}"
+        ) from error
     mark.unlink()
     log.write(
         "stack",
