@@ -17,6 +17,8 @@ DAY = 86_400.0
 # Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
 CLIENT_VARIABLES = ("CELERITY_CLIENT_URL", "CELERITY_CLIENT_KEY")
 MOST_SECONDS = 36_500 * DAY
+# Settings with several values, between commas.
+LISTS = {"api_keys", "hub_models"}
 # With any of these Celery speaks to that server, whatever its configuration says, and no operation would ever end.
 CELERY_VARIABLES = ("CELERY_BROKER_URL", "CELERY_BROKER_READ_URL", "CELERY_BROKER_WRITE_URL", "CELERY_RESULT_BACKEND")
 
@@ -26,6 +28,8 @@ Seconds = Annotated[float, msgspec.Meta(gt=0, le=MOST_SECONDS)]
 SecondsOrNone = Annotated[float, msgspec.Meta(ge=0, le=MOST_SECONDS)]
 # What can be sent in a header as it stands.
 ApiKey = Annotated[str, msgspec.Meta(pattern=r"^[!-~]+$")]
+# Of hub ids, as a shell has them.
+HubPattern = Annotated[str, msgspec.Meta(pattern=r"^[\w.\-/*?]+$")]
 RateOrNone = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
@@ -37,6 +41,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     redis_url: str = "redis://127.0.0.1:6379/0"
     objects_url: str = ""
     models_dir: Path | None = None
+    hub_models: tuple[HubPattern, ...] = ()
     api_keys: tuple[ApiKey, ...] = ()
     open_metrics: bool = False
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
@@ -55,6 +60,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     micro_batch_tokens: Count = 2048
     max_batch_sequences: Count = 64
     merge_training: bool = True
+    model_load_timeout: Seconds = 3600.0
 
     # Workers
     worker_threads: Count = 512
@@ -146,8 +152,8 @@ def load_settings(environment: Mapping[str, str] = os.environ) -> Settings:
     given: dict[str, object] = {
         name: environment[_variable(name)] for name in Settings.__struct_fields__ if environment.get(_variable(name))
     }
-    if "api_keys" in given:
-        given["api_keys"] = [key.strip() for key in str(given["api_keys"]).split(",") if key.strip()]
+    for name in LISTS & given.keys():
+        given[name] = [part.strip() for part in str(given[name]).split(",") if part.strip()]
     settings = msgspec.convert({}, Settings)
     for name, value in given.items():
         settings = msgspec.structs.replace(settings, **{name: _convert(name, value)})

@@ -11,7 +11,7 @@ from app.paths import IdConverter
 from app.recent import Recent
 from app.routes import blueprints
 from app.state import State, keep
-from models.catalog import hub_card
+from models.hub import Hub
 from settings import Settings
 from store.store import Store
 
@@ -49,7 +49,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
         State(
             settings=settings,
             store=store,
-            hub_card=hub_card,
+            hub=Hub(settings.hub_models),
             held_requests=held_requests,
             objects_check=objects_check,
         ),

@@ -4,11 +4,11 @@ from app.errors import UnavailableError
 from app.state import state
 from contract.model import ModelCard
 from contract.session import SessionSpec
-from models.catalog import UnknownModelError
+from models.hub import UnknownModelError
 from schemas.problems import refusal, shorten
 from store.workers import Worker, needed
 
-MOST_REASON_CHARACTERS = 200
+MOST_REASON_CHARACTERS = 300
 NO_WORKER = "no worker is alive just now; retry"
 
 
@@ -32,7 +32,7 @@ def find_model(name: str) -> ModelCard:
         if name in worker.announcement.refused:
             raise refusal("base_model", f"{name!r} is refused: {worker.announcement.refused[name]}")
     try:
-        return state().hub_card(name)
+        return state().hub.card(name)
     except UnknownModelError as error:
         raise refusal("base_model", shorten(str(error), MOST_REASON_CHARACTERS)) from error
 

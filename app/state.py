@@ -1,6 +1,5 @@
 """What every view reaches: settings, the store, and the hub's word on models that no worker has at hand."""
 
-from collections.abc import Callable
 from threading import Semaphore
 from typing import cast
 
@@ -8,7 +7,7 @@ import msgspec
 from flask import Flask, current_app
 
 from app.recent import Recent
-from contract.model import ModelCard
+from models.hub import Hub
 from settings import Settings
 from store.store import Store
 
@@ -18,7 +17,7 @@ EXTENSION = "celerity"
 class State(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings
     store: Store
-    hub_card: Callable[[str], ModelCard]
+    hub: Hub
     held_requests: Semaphore
     objects_check: Recent
 

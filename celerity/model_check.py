@@ -10,6 +10,7 @@ from contract.operation import OperationFailedError
 from contract.session import BYTES_PER_WEIGHT, LoraConfig
 from models.catalog import Catalog, RefusedModelError
 from models.folders import has_model_files, model_folders
+from models.hub import Hub
 from models.inspection import inspect
 from settings import load_settings
 
@@ -29,7 +30,9 @@ def check(source: str | None, rank: int, as_json: bool) -> None:
         if folder and has_model_files(folder):
             found = [_checked(folder.resolve().name, folder, rank)]
         else:
-            catalog = Catalog([folder] if folder else model_folders(load_settings().models_dir), _describe())
+            settings = load_settings()
+            folders, hub = [folder] if folder else model_folders(settings.models_dir), Hub(settings.hub_models)
+            catalog = Catalog(folders, _describe(), hub)
             names = [source] if source and not folder else [*(card.name for card in catalog.cards()), *catalog.refused]
             found = [_checked_of(catalog, name, rank) for name in sorted(names)]
     except ValueError as error:

@@ -9,7 +9,8 @@ from celerity.model_check import check
 from celerity.output import as_json, show, table
 from celerity.remote import with_client
 from client import Client
-from models.hub import UnknownModelError, hub_directory
+from contract.operation import OperationFailedError
+from models.hub import Hub, UnknownModelError
 from models.inspection import inspect
 from settings import load_settings
 
@@ -60,10 +61,13 @@ def _copied(folder: Path, name: str) -> Path:
 
 
 def _fetched(name: str) -> Path:
+    """By whoever runs the host, who need not ask whether it may be fetched."""
     try:
-        return hub_directory(name)
+        return Hub(allowed=("*",), disk_floor=load_settings().disk_floor_bytes).directory(name)
     except UnknownModelError as error:
         raise click.ClickException(f"{error}, and there is no such folder") from error
+    except OperationFailedError as error:
+        raise click.ClickException(str(error)) from error
 
 
 models.add_command(check)

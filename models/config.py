@@ -1,27 +1,15 @@
 """A model's configuration, read for the numbers that requests are checked and placed by."""
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from contract.model import Described, ModelCard
 from models.json_file import read_object
+from models.sizes import CONTEXT, HEAD_SIZE, HEADS, HIDDEN, INNER, KEY_HEADS, LAYERS, VOCABULARY, refuse_excess, whole
 
 NAME = "config.json"
-# What the model families call their context length.
-CONTEXT_LENGTH_KEYS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length")
-# Their layers, hidden size, inner size and attention heads.
-SIZE_KEYS = (
-    ("num_hidden_layers", "n_layer", "n_layers", "num_layers"),
-    ("hidden_size", "n_embd", "d_model"),
-    ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size"),
-    ("num_attention_heads", "n_head", "n_heads"),
-)
-COUNTED = re.compile(r".*(layers?|blocks|experts|depth)")
 QUANTIZATION_KEYS = ("quantization_config", "compression_config")
-# Token ids and positions are 32-bit integers, and no size of a model is larger.
-MOST = 2**31 - 1
 
 
 class LeftOutError(ValueError):
@@ -43,14 +31,16 @@ def read_card(name: str, described: Described, tokenizer_fault: str = "") -> Mod
 
     Raises:
         ValueError: its configuration does not state the vocabulary size, the context length or, where it is not known
-            what is adapted, the sizes that an adapter's follows from; or its weights are quantized.
+            what is adapted, the sizes that an adapter's follows from; one of them is more than is served; or its
+            weights are quantized.
     """
     fields, adaptation = described
     refuse_quantized(fields)
+    refuse_excess(fields)
     return ModelCard(
         name=name,
-        vocab_size=_positive(fields, "vocab_size"),
-        context_length=_positive(fields, *CONTEXT_LENGTH_KEYS),
+        vocab_size=_positive(fields, VOCABULARY),
+        context_length=_positive(fields, *CONTEXT),
         tokenizer_fault=tokenizer_fault,
         adapter_width=adaptation.width if adaptation else _dense_width(fields),
         adapted=adaptation.modules if adaptation else (),
@@ -70,25 +60,12 @@ def refuse_quantized(fields: Mapping[str, Any]) -> None:
                 )
 
 
-def counts(fields: Mapping[str, Any]) -> Iterator[tuple[str, int]]:
-    """Every number of layers, blocks or experts that a configuration states, at whatever depth: transformers makes
-    lists of them before it looks at a tensor."""
-    parts = [fields]
-    while parts:
-        for key, value in parts.pop().items():
-            if isinstance(value, dict):
-                parts.append(value)
-            elif isinstance(value, int) and COUNTED.fullmatch(key):
-                yield key, value
-
-
 def _dense_width(fields: Mapping[str, Any]) -> int:
     """Inputs and outputs of the q, k, v, o, gate, up and down projections of a dense decoder, taken together."""
-    layers, hidden, inner, heads = (_positive(fields, *keys) for keys in SIZE_KEYS)
-    head = _stated(fields, "head_dim") or hidden // heads
-    queries, keys = heads * head, (_stated(fields, "num_key_value_heads") or heads) * head
-    width = layers * (2 * (hidden + queries) + 2 * (hidden + keys) + 3 * (hidden + inner))
-    return _bounded("the size of an adapter", width, 2**63 - 1)
+    layers, hidden, inner, heads = (_positive(fields, *keys) for keys in (LAYERS, HIDDEN, INNER, HEADS))
+    head = _stated(fields, HEAD_SIZE) or hidden // heads
+    queries, keys = heads * head, (_stated(fields, KEY_HEADS) or heads) * head
+    return layers * (2 * (hidden + queries) + 2 * (hidden + keys) + 3 * (hidden + inner))
 
 
 def _positive(fields: Mapping[str, Any], *keys: str) -> int:
@@ -104,14 +81,8 @@ def _stated(fields: Mapping[str, Any], *keys: str) -> int | None:
         for key in keys:
             value = part.get(key)
             if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
-                return _bounded(key, value, MOST)
+                return whole(key, value)
     return None
-
-
-def _bounded(key: str, value: float, most: int) -> int:
-    if not isinstance(value, int) or value > most:
-        raise ValueError(f"config.json gives {key} as {repr(value)[:30]}, which is no whole number up to {most}")
-    return value
 
 
 def _parts(fields: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:

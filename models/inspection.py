@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from contract.model import Described, ModelCard
-from models.config import NAME, counts, read_card, refuse_quantized, stated_config
+from models.config import NAME, read_card, refuse_quantized, stated_config
+from models.files import refuse_strange_files
 from models.json_file import read_object
+from models.sizes import refuse_excess
 from models.tokenizer_file import tokenizer_fault
 from models.weights import StoredTensor, read_tensors
 
@@ -15,8 +17,6 @@ Describe = Callable[[Path], Described]
 
 GENERATION = "generation_config.json"
 ADAPTER = "adapter_config.json"
-# The most layers or experts of a model that has fewer tensors.
-MOST_COUNTED = 1024
 
 
 def inspect(name: str, directory: Path, describe: Describe) -> ModelCard:
@@ -25,11 +25,13 @@ def inspect(name: str, directory: Path, describe: Describe) -> ModelCard:
     Raises:
         ValueError: it cannot be served. The sentence names the file, what is wrong with it, and what to do.
     """
+    refuse_strange_files(directory)
     stated = stated_config(directory)
     _refuse_other_sources(directory, stated)
     refuse_quantized(stated)
+    # Before the model's class makes anything of it.
+    refuse_excess(stated)
     tensors = read_tensors(directory)
-    _refuse_absurd_counts(stated, tensors)
     card = read_card(name, describe(directory), tokenizer_fault(directory))
     _check_vocabulary(card, tensors)
     return card
@@ -43,13 +45,6 @@ def _refuse_other_sources(directory: Path, stated: Mapping[str, Any]) -> None:
         raise ValueError(f"{NAME} names a weights file of its own (transformers_weights): call it model.safetensors")
     if (directory / GENERATION).is_file():
         read_object(directory / GENERATION)
-
-
-def _refuse_absurd_counts(stated: Mapping[str, Any], tensors: Mapping[str, StoredTensor]) -> None:
-    most = max(MOST_COUNTED, len(tensors))
-    for key, value in counts(stated):
-        if value > most:
-            raise ValueError(f"{NAME} gives {key} as {str(value)[:30]}, and the files hold {len(tensors)} tensors")
 
 
 def _check_vocabulary(card: ModelCard, tensors: Mapping[str, StoredTensor]) -> None:

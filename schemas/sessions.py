@@ -45,7 +45,7 @@ def base_model_field() -> fields.String:
         required=True,
         validate=validate.Length(1, MOST_NAME_CHARACTERS, error="must have {min} to {max} characters"),
         metadata={
-            "description": "A model that a worker serves, or a Hugging Face hub id.",
+            "description": "A model that a worker serves, or a Hugging Face hub id that it has or may fetch.",
             "examples": ["HuggingFaceTB/SmolLM2-135M-Instruct"],
         },
     )

@@ -4,6 +4,7 @@ Each worker has a queue of its own, named by its id, and the threads pool: its t
 the engine, and a process that owns a GPU must not fork.
 """
 
+import logging
 import threading
 from typing import Any
 
@@ -19,6 +20,8 @@ from workers.backend import backend_settings
 from workers.consumer import PatientConsumer
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
+
+log = logging.getLogger(__name__)
 
 try:
     settings = load_settings()
@@ -61,8 +64,11 @@ def become_worker(instance: Any, conf: Any, **_: Any) -> None:
     try:
         runtime = open_runtime(settings)
     except ValueError as error:
-        # Celery would log any other exception and go on as a worker that runs nothing.
+        # Celery would log any exception and go on as a worker that runs nothing.
         raise SystemExit(f"celerity: {error}") from error
+    except Exception as error:
+        log.exception("this process cannot become a worker")
+        raise SystemExit("celerity: a fault of ours keeps this process from becoming a worker") from error
     instance.hostname = runtime.worker_id
     conf.task_default_queue = runtime.worker_id
     # A message that is lost is sent again by the sweeper, so the broker need not keep account of those under way.

@@ -220,7 +220,7 @@ class Residency:
         return free >= wanted
 
     def _restore(self, claim: Claim, coming: Deadline) -> Resident:
-        directory = self._directory(claim.spec.base_model.name, coming)
+        directory = self._load_model(claim.spec.base_model.name, coming)
         kept = self._patience.persist(
             claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
         )
@@ -241,10 +241,13 @@ class Residency:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
         return resident
 
-    def _directory(self, name: str, coming: Deadline) -> Path:
-        """A base model's, which may have to be fetched: that goes on when the time is up, for whoever asks next."""
+    def _load_model(self, name: str, coming: Deadline) -> Path:
+        """The directory of a base model that is in memory then. It may have to be fetched and loaded: that goes on when
+        the time is up, for whoever asks next. Nobody waits at the door for it."""
         with self._loading(name):
-            return coming.answer(in_background(lambda: self._catalog.directory(name)))
+            directory = coming.answer(in_background(lambda: self._catalog.directory(name)))
+            coming.answer(self._engine.load_model(directory))
+            return directory
 
     def _create(self, claim: Claim, state: AdapterState | None, directory: Path, coming: Deadline) -> None:
         session_id, spec = claim.session_id, claim.spec

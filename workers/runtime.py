@@ -8,6 +8,7 @@ import time
 
 from models.catalog import Catalog
 from models.folders import model_folders
+from models.hub import Hub, Room
 from settings import Settings
 from store.errors import Unavailable
 from store.refusals import sentence
@@ -37,10 +38,12 @@ class Runtime:
         self.worker_id = f"{self.host}-{os.getpid()}-{secrets.token_hex(4)}"
         self.store = open_store(settings)
         self.probe = Probe(self.store, self.worker_id)
-        self.catalog = Catalog(model_folders(settings.models_dir), describe)
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
+        room = Room(self.engine.free_bytes, config.torch_dtype.itemsize)
+        hub = Hub(settings.hub_models, settings.disk_floor_bytes, room)
+        self.catalog = Catalog(model_folders(settings.models_dir), describe, hub)
         self.patience = Patience(self.store.claims, settings.objects_timeout)
         self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.patience)
         self.stranded = Stranded(self.store, self.worker_id)

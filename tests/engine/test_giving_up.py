@@ -25,7 +25,7 @@ from tests.engine.asking import (
 )
 from tests.engine.conftest import StartEngine
 from tests.gate import Gate
-from workers.engine import core
+from workers.engine import model_loader
 from workers.engine.engine import Engine
 from workers.engine.vectors import is_finite
 
@@ -164,7 +164,7 @@ def test_an_adapter_that_is_no_longer_wanted_when_its_model_has_loaded_is_not_ke
     start_engine: StartEngine, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = start_engine()
-    gate = Gate(monkeypatch, core, "BaseModel")
+    gate = Gate(monkeypatch, model_loader, "BaseModel")
     created = engine.create_adapter("a", tiny, LORA, seed=1)
     gate.wait()
     assert created.cancel()

@@ -167,23 +167,6 @@ def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: 
     assert away["Redis"]["advice"] and "CELERITY_MODELS_DIR" in away["models"]["advice"]
 
 
-def test_a_server_that_takes_no_writes_is_named_by_doctor_and_commands_with_what_is_the_matter(
-    redis_url: str, tmp_path: Path, api: Api
-) -> None:
-    given = {"CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(tmp_path), "CELERITY_DEVICE": "cpu"}
-    api.redis.config_set("maxmemory", 1)
-    try:
-        told, refused = (
-            CliRunner().invoke(celerity, words, env=given) for words in (["doctor"], ["keys", "create", "--name", "a"])
-        )
-    finally:
-        api.redis.config_set("maxmemory", 0)
-    full = "Redis refuses to work just now: its memory is full"
-    assert told.exit_code == 1 and f"BAD Redis: {full}" in told.output
-    assert refused.exit_code == 1 and refused.output.startswith(f"Error: {full}")
-    assert "start the stack" not in told.output + refused.output
-
-
 @pytest.mark.parametrize("made", ["file", "read-only"])
 def test_the_doctor_tells_of_an_objects_folder_that_cannot_be_written(
     made: str, redis_url: str, tmp_path: Path

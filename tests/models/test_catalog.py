@@ -1,12 +1,18 @@
 """The catalog over directories that a test writes: config.json and an embedding."""
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
 from contract.model import NO_TOKENIZER, ModelCard
-from models.catalog import Catalog, UnknownModelError, hub_card
+from models import folders
+from models.catalog import Catalog
+from models.hub import Hub, UnknownModelError
 from tests.models.small import SIZES, WIDTH, write_weights
 
 CONFIG = {"vocab_size": 32, "max_position_embeddings": 128, **SIZES}
@@ -138,12 +144,63 @@ def test_a_name_that_is_no_hub_id_is_unknown_and_reads_no_path(tmp_path: Path, n
     with pytest.raises(UnknownModelError, match="nor a hub id"):
         Catalog([tmp_path / "inner"]).directory(name)
     with pytest.raises(UnknownModelError, match="nor a hub id"):
-        hub_card(name)
+        Hub(allowed=("*",)).card(name)
 
 
 def test_a_hub_model_is_unknown_without_the_hub() -> None:
     """The hub is switched off for every test (see pyproject.toml)."""
+    hub = Hub(allowed=("nobody/*",))
     with pytest.raises(UnknownModelError, match=r"nobody/nothing.*cannot be had"):
-        hub_card("nobody/nothing")
+        hub.card("nobody/nothing")
     with pytest.raises(UnknownModelError, match=r"nobody/nothing.*cannot be had"):
-        Catalog([]).directory("nobody/nothing")
+        Catalog([], hub=hub).directory("nobody/nothing")
+
+
+def test_folders_that_lie_deep_or_are_reached_by_very_many_paths_keep_no_other_from_being_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_model(tmp_path / "good")
+    write_model(tmp_path / Path(*"abcdefg") / "deep-enough")
+    (tmp_path / "deep" / Path(*"x" * 30)).mkdir(parents=True)
+    for number in range(8):
+        (tmp_path / ".mesh" / str(number)).mkdir(parents=True)
+        for path in "abcd":
+            (tmp_path / ".mesh" / str(number) / path).symlink_to(tmp_path / ".mesh" / str(number + 1))
+    (tmp_path / "mesh").symlink_to(tmp_path / ".mesh" / "0")
+    monkeypatch.setattr(folders, "MOST_FOLDERS", 100)
+    catalog = Catalog([tmp_path])
+    assert [card.name for card in catalog.cards()] == ["a/b/c/d/e/f/g/deep-enough", "good"]
+    assert catalog.refused == {"deep/" + "/".join("x" * 7): folders.TOO_DEEP, "mesh": folders.TOO_MANY}
+
+
+def test_what_this_process_may_not_read_is_refused_with_the_reason() -> None:
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        folder.chmod(0o755)
+        for name in ("closed", "config", "weights", "names-alone", "good"):
+            (write_model(folder / name) / "model.safetensors").chmod(0o644)
+        closed = {"closed": 0, "config/config.json": 0, "weights/model.safetensors": 0, "names-alone": 0o744}
+        for name, mode in closed.items():
+            (folder / name).chmod(mode)
+        with as_nobody():
+            catalog = Catalog([folder])
+        (folder / "names-alone").chmod(0o755)
+    assert [card.name for card in catalog.cards()] == ["good"]
+    assert catalog.refused == {
+        "closed": "its folder cannot be read: Permission denied",
+        "config": "config.json cannot be read: Permission denied",
+        "weights": "model.safetensors cannot be read: Permission denied",
+        "names-alone": "config.json cannot be read: Permission denied",
+    }
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """Root may read everything."""
+    before = os.geteuid()
+    if before == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(before)

@@ -1,4 +1,4 @@
-"""A model that the hub's local cache holds is served without the hub."""
+"""A model that the hub's local cache holds is served without the hub, whoever may fetch which."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,8 @@ import huggingface_hub.constants
 import pytest
 
 from contract.model import NO_TOKENIZER, ModelCard
-from models.catalog import Catalog, hub_card
+from models.catalog import Catalog
+from models.hub import Hub
 from tests.models.small import SIZES, WIDTH, write_weights
 
 COMMIT = "0" * 40
@@ -29,16 +30,18 @@ def test_a_cached_model_has_a_card_and_a_directory(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
     (snapshot / "tokenizer.json").touch()
     write_weights(snapshot, vocab_size=32)
-    assert hub_card("org/tiny") == ModelCard(name="org/tiny", vocab_size=32, context_length=64, adapter_width=WIDTH)
+    assert Hub(allowed=()).card("org/tiny") == ModelCard(
+        name="org/tiny", vocab_size=32, context_length=64, adapter_width=WIDTH
+    )
     assert Catalog([]).directory("org/tiny") == snapshot
 
 
 def test_a_cached_model_may_lack_the_tokenizer(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32, "n_positions": 64, **SIZES}))
-    assert hub_card("org/tiny").tokenizer_fault == NO_TOKENIZER
+    assert Hub(allowed=()).card("org/tiny").tokenizer_fault == NO_TOKENIZER
 
 
 def test_a_cached_model_that_states_no_context_length_is_refused_with_the_reason(snapshot: Path) -> None:
     (snapshot / "config.json").write_text(json.dumps({"vocab_size": 32}))
     with pytest.raises(ValueError, match="max_position_embeddings"):
-        hub_card("org/tiny")
+        Hub(allowed=()).card("org/tiny")

@@ -13,14 +13,12 @@ from safetensors.numpy import save_file
 
 from contract.model import NO_TOKENIZER
 from models.catalog import Catalog, RefusedModelError
-from models.config import MOST
 from tests.models.test_catalog import CONFIG, names, write_model
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 4\n"
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 INDEX = "model.safetensors.index.json"
 FIRST, SECOND = "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"
-WIDTHS = ("hidden_size", "intermediate_size", "num_attention_heads", "head_dim")
 Spoil = Callable[[Path], object]
 
 
@@ -90,11 +88,10 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "a float of tokens": (with_config(vocab_size=1e25), "vocab_size as 1e.25, which is no whole number up to"),
     "an integer of tokens": (with_config(vocab_size=10**400), "vocab_size as 1000.*which is no whole number"),
     "an endless context": (with_config(max_position_embeddings=float("inf")), "max_position_embeddings as inf"),
-    "a billion layers": (with_config(num_hidden_layers=10**9), "num_hidden_layers as 1000000000.* hold 1 tensors"),
+    "a billion layers": (with_config(num_hidden_layers=10**9), "num_hidden_layers as 1000000000, .* up to 1024"),
     "a billion layers inside": (with_config(vision_config={"num_layers": 10**9}), "num_layers as 1000000000"),
     "a billion layers of a decoder": (with_config(decoder_layers=10**9), "decoder_layers as 1000000000"),
     "a billion experts": (with_config(num_local_experts=10**9), "num_local_experts as 1000000000"),
-    "sizes beyond 64 bits": (with_config(num_hidden_layers=1000, **dict.fromkeys(WIDTHS, MOST)), "size of an adapter"),
     "a config nested deeply": (written("config.json", DEEP), "config.json cannot be read: it is nested too deeply"),
     "an index nested deeply": (lambda model: (sharded({})(model), written(INDEX, DEEP)(model)), "nested too deeply"),
     "a number of 5,000 digits": (written("config.json", '{"v": %s}' % ("1" * 5000)), "config.json cannot be read"),
@@ -104,7 +101,7 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "weights under another name": (with_config(transformers_weights="w.safetensors"), "transformers_weights"),
     "weights of another format": (as_a_pickle, "save_pretrained"),
     "no config": (lambda model: (model / "config.json").unlink(), "config.json cannot be read: No such file"),
-    "a config that is a pipe": (as_a_pipe, "config.json is no file"),
+    "a config that is a pipe": (as_a_pipe, "config.json is no plain file"),
     "a config that is a folder": (as_a_folder, "config.json is no file"),
 }  # fmt: skip
 
@@ -161,7 +158,7 @@ def test_a_name_that_is_not_utf8_and_a_reason_that_is_not_text_can_still_be_anno
     catalog = Catalog([tmp_path])
     catalog.refuse("strange", "\ud800" + "x" * 10_000)
     assert msgspec.msgpack.encode((catalog.cards(), catalog.refused))
-    assert list(catalog.refused) == ["strange"]
+    assert list(catalog.refused) == ["\\udcff", "strange"]
     assert len(catalog.refused["strange"]) <= 500
 
 

@@ -17,9 +17,10 @@ from store.claims import Claim
 from store.store import open_store
 from store.workers import needed
 from tests import waiting
+from tests.engine.asking import sample_request
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
-from workers.engine import core
+from workers.engine import core, model_loader
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.patience import Patience
@@ -149,6 +150,21 @@ def test_a_model_that_is_being_fetched_keeps_nobody_else_waiting(bench: Bench, m
     assert sorted(bench.adapters()) == ["coming", "here"]
 
 
+def test_a_model_that_is_being_loaded_keeps_nobody_else_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bench.residency.hold(bench.claim("here")):
+        pass
+    monkeypatch.setattr(bench.residency._catalog, "directory", lambda _: bench.other_model)
+    gate = Gate(monkeypatch, model_loader, "BaseModel")
+    coming = threading.Thread(target=lambda: bench.residency.hold(bench.claim("coming")).__enter__())
+    coming.start()
+    gate.wait()
+    with bench.residency.hold(bench.claim("here", seconds=20)):
+        assert bench.engine.sample("here", sample_request([[1]], max_tokens=1)).result(20)
+    gate.open()
+    coming.join()
+    assert sorted(bench.adapters()) == ["coming", "here"]
+
+
 def test_one_that_does_not_fit_alone_is_refused_and_the_others_go_on(bench: Bench) -> None:
     tight = msgspec.structs.replace(bench.card, adapter_width=WHOLE)
     claim = bench.claim("a")
@@ -224,7 +240,7 @@ def test_letting_go_of_what_others_hold_does_not_wait_for_a_busy_engine(
 ) -> None:
     with bench.residency.hold(bench.claim("a")):
         pass
-    gate = Gate(monkeypatch, core, "BaseModel")
+    gate = Gate(monkeypatch, core, "Adapter")
     bench.engine.create_adapter("b", bench.other_model, LoraConfig(), 1)
     gate.wait()
     beat = threading.Thread(target=bench.residency.release_others, args=(set,), daemon=True)

@@ -16,7 +16,7 @@ from tests.gate import Gate
 from tests.waiting import eventually
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
-from workers.engine import core
+from workers.engine import model_loader
 
 TRAIN, STEP, SAMPLE = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP, OperationKind.SAMPLE
 SAVE = OperationKind.INFERENCE_CHECKPOINT
@@ -136,7 +136,7 @@ def test_a_session_that_does_not_come_back_in_time_is_no_matter_of_the_samples_l
     shift._settings = msgspec.structs.replace(shift._settings, create_session_timeout=SHORT)
     shift.worker = shift._begin()
     shift.store.janitor.move_sessions_of(shift.store.workers.left())
-    gate = Gate(monkeypatch, core, "BaseModel")
+    gate = Gate(monkeypatch, model_loader, "BaseModel")
     failed = run(shift, session, SAMPLE, sample_request([[1]]))
     gate.open()
     assert code_of(failed) is ErrorCode.TIMEOUT
@@ -187,7 +187,9 @@ def test_a_session_whose_model_is_long_in_coming_ends_with_that_reason_and_the_n
     begin: Begin, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     shift = begin(create_session_timeout=SHORT)
-    place: tuple[object, str] = (core, "BaseModel") if slow == "loading" else (shift.worker.catalog, "directory")
+    place: tuple[object, str] = (
+        (model_loader, "BaseModel") if slow == "loading" else (shift.worker.catalog, "directory")
+    )
     gate = Gate(monkeypatch, *place)
     for seconds in (SHORT / 2, None):
         session = created(shift, seconds)

@@ -1,10 +1,12 @@
 """A frozen causal language model from a Hugging Face directory, shared by the adapters on it."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from workers.engine.adapted_layers import adapted_layers, text_decoder
 from workers.engine.check_passes import cached_passes, whole_pass
@@ -26,9 +28,14 @@ class BaseModel:
         ValueError: the directory is no such model, or one whose numbers we could not reproduce.
     """
 
-    def __init__(self, directory: Path, device: torch.device, dtype: torch.dtype) -> None:
+    def __init__(
+        self, directory: Path, device: torch.device, dtype: torch.dtype, check: Callable[[], None] = lambda: None
+    ) -> None:
+        """`check` is called between steps, and raises what is to end the load."""
         self.device, self.dtype = device, dtype
+        check()
         model = load_model(directory, device, dtype)
+        check()
         config, decoder = model.config.get_text_config(), text_decoder(model)
         refuse_unknown_layers(config)
         self.head = Head.of(model)
@@ -37,11 +44,12 @@ class BaseModel:
         self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
         self.adapted = adapted_layers(model, decoder, config)
         is_lean = Llama.can_take(model)
-        with refusing("transformers itself cannot run it", directory):
-            reference = Reference(model, decoder, config, is_lean)
-        self._stack = Llama(model, self.head) if is_lean else TransformersStack(model, decoder, self.adapted)
-        self.groups = self._stack.groups
-        self.kv_bytes_per_token = self._check_passes(reference, directory)
+        with _before_each_layer(decoder, check):
+            with refusing("transformers itself cannot run it", directory):
+                reference = Reference(model, decoder, config, is_lean)
+            self._stack = Llama(model, self.head) if is_lean else TransformersStack(model, decoder, self.adapted)
+            self.groups = self._stack.groups
+            self.kv_bytes_per_token = self._check_passes(reference, directory)
 
     @property
     def is_packed(self) -> bool:
@@ -76,3 +84,14 @@ class BaseModel:
         reference.refuse_unlike(whole, "In a pass over whole sequences")
         reference.refuse_unlike(cached, "From a cache of keys and values")
         return bytes_per_token
+
+
+@contextmanager
+def _before_each_layer(decoder: nn.Module, check: Callable[[], None]) -> Iterator[None]:
+    layers = [layer for child in decoder.children() if isinstance(child, nn.ModuleList) for layer in child]
+    handles = [layer.register_forward_pre_hook(lambda *_: check()) for layer in layers]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -12,7 +12,8 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     `horizon` is the H of the fixed-horizon aggregation for requests that carry none. `micro_batch_tokens` bounds the
     tokens of one forward pass; `max_batch_sequences` the sequences that decode together. `merge_training`: sessions
     share passes that train. `torch_threads` 0 is torch's own choice, within the CPU quota of a container. `kernels`:
-    whether CPUs run our own ones (see kernels/kernel.py); "auto" measures (kernel_trial.py).
+    whether CPUs run our own ones (see kernels/kernel.py); "auto" measures (kernel_trial.py). A base model may take
+    `model_load_timeout` seconds to load.
     """
 
     device: str = "auto"
@@ -23,6 +24,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_batch_sequences: int = 64
     merge_training: bool = True
     torch_threads: int = 0
+    model_load_timeout: float = 3600.0
 
     @property
     def torch_device(self) -> torch.device:

@@ -1,11 +1,9 @@
 """What the engine's one thread owns: base models, adapters and the work on the device."""
 
-import logging
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import torch
 
@@ -19,10 +17,10 @@ from workers.engine.adapter import Adapter
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel
-from workers.engine.commit import answer, commit
+from workers.engine.commit import answer, commit, fail
 from workers.engine.config import EngineConfig
 from workers.engine.decode_batch import DecodeBatch
-from workers.engine.failures import as_failure, in_a_line, is_of_the_machine, model_refused, session_not_active
+from workers.engine.failures import as_failure, session_not_active
 from workers.engine.fill import Fill
 from workers.engine.free_memory import free_bytes, give_back, map_large_blocks, total_bytes
 from workers.engine.kernel_trial import kernels_for
@@ -34,8 +32,6 @@ from workers.engine.scheduler import FairScheduler
 from workers.engine.sequences import Sampling
 from workers.engine.training_batch import TrainingBatch
 from workers.engine.training_pass import TrainingPass
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -61,6 +57,17 @@ class Resident:
         return self.published or self.adapter
 
 
+@dataclass(frozen=True)
+class Creation:
+    """An adapter that is asked for, on a base model that may still be being loaded."""
+
+    loading: "Future[BaseModel]"
+    lora: LoraConfig
+    seed: int
+    state: AdapterState | None
+    publishes: bool
+
+
 InFlight = Sampling | TrainingPass | PromptScoring
 """A call that takes more than one step."""
 
@@ -80,7 +87,9 @@ class EngineCore:
         map_large_blocks()
         if self._device.type == "cpu":
             choose(kernels_for(self._dtype) if config.kernels == "auto" else config.kernels)
-        self._models: dict[Path, ServedModel] = {}
+        self._models: dict[BaseModel, ServedModel] = {}
+        # What waits for its base model, by session.
+        self._coming: dict[str, tuple[Future[None], Creation]] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()
         self.decode_fill, self.training_fill = Fill(config.max_batch_sequences), Fill(config.micro_batch_tokens)
@@ -97,23 +106,35 @@ class EngineCore:
         """Of the device, taken or free."""
         return total_bytes(self._device)
 
-    def create_adapter(
-        self,
-        future: "Future[None]",
-        session_id: str,
-        model_dir: Path,
-        lora: LoraConfig,
-        seed: int,
-        state: AdapterState | None,
-        publishes: bool,
-    ) -> None:
-        """A session that is here already begins again."""
+    def create_adapter(self, future: "Future[None]", session_id: str, creation: Creation) -> None:
+        """A session that is here already begins again. What waits for a base model, `create_coming` makes."""
         self._evict(session_id)
-        model = self._model(model_dir)
-        adapter = Adapter(model.base.groups, lora, seed, self._device)
+        if creation.loading.done():
+            self._create(future, session_id, creation)
+        else:
+            self._coming[session_id] = future, creation
+
+    def create_coming(self, future: "Future[None]") -> None:
+        """The adapters whose base model has been loaded since they were asked for, or has failed to be."""
+        for session_id, (waiting, creation) in list(self._coming.items()):
+            if creation.loading.done():
+                del self._coming[session_id]
+                try:
+                    self._create(waiting, session_id, creation)
+                except Exception as error:  # noqa: BLE001 - the boundary between one job and the loop that serves all
+                    fail(waiting, as_failure(error))
+        answer(future, None)
+
+    def _create(self, future: "Future[None]", session_id: str, creation: Creation) -> None:
+        if future.cancelled():
+            return
+        model, state = self._served(creation.loading.result()), creation.state
+        adapter = Adapter(model.base.groups, creation.lora, creation.seed, self._device)
         if state is not None:
             state.restore(adapter)
-        published = (state.published_for(adapter) if state else Published.of(adapter)) if publishes else None
+        published = None
+        if creation.publishes:
+            published = state.published_for(adapter) if state else Published.of(adapter)
         if commit(future):
             self._residents[session_id] = Resident(adapter, model, published)
             future.set_result(None)
@@ -184,21 +205,23 @@ class EngineCore:
     def abandon_waiting(self, error: Exception) -> None:
         """Ends what has been started but has not run yet."""
         self._abandon(lambda work: not work.has_begun, error)
+        for waiting, _ in self._coming.values():
+            fail(waiting, error)
+        self._coming.clear()
 
     def drop_cancelled(self, future: "Future[None]") -> None:
         """Frees what is at work for callers who have given up."""
         self._abandon(lambda work: work.future.cancelled(), CancelledError())
+        self._coming = {id: coming for id, coming in self._coming.items() if not coming[0].cancelled()}
         answer(future, None)
 
-    def _model(self, directory: Path) -> ServedModel:
-        if directory not in self._models:
-            base = _load_base_model(directory, self._config)
-            give_back()
+    def _served(self, base: BaseModel) -> ServedModel:
+        if base not in self._models:
             most = self._config.micro_batch_tokens
             decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences, self.decode_fill)
             training_batch = TrainingBatch(base, most, self._config.merge_training, self.training_fill)
-            self._models[directory] = ServedModel(base, decode_batch, training_batch)
-        return self._models[directory]
+            self._models[base] = ServedModel(base, decode_batch, training_batch)
+        return self._models[base]
 
     def _resident(self, session_id: str) -> Resident:
         if session_id not in self._residents:
@@ -207,10 +230,12 @@ class EngineCore:
 
     def _evict(self, session_id: str) -> None:
         """Frees the adapter; what the session has in flight fails."""
+        error = session_not_active(f"Session {session_id} was taken off this worker.")
+        if coming := self._coming.pop(session_id, None):
+            fail(coming[0], error)
         resident = self._residents.pop(session_id, None)
         if resident is None:
             return
-        error = session_not_active(f"Session {session_id} was taken off this worker.")
         self._abandon(lambda work: work.session_id == session_id, error)
         give_back()
         if torch.cuda.is_available():
@@ -225,18 +250,3 @@ class EngineCore:
             if isinstance(work, PromptScoring) and is_meant(work):
                 work.fail(error)
                 self._scheduler.remove(work)
-
-
-def _load_base_model(directory: Path, config: EngineConfig) -> BaseModel:
-    """Raises OperationFailedError, whatever the code of the model's family makes of the directory."""
-    try:
-        return BaseModel(directory, config.torch_device, config.torch_dtype)
-    except OperationFailedError:
-        raise
-    except ValueError as error:
-        raise model_refused(str(error)) from error
-    except Exception as error:
-        if is_of_the_machine(error):
-            raise
-        log.exception("the model in %s cannot be run", directory)
-        raise model_refused(f"transformers cannot run it ({in_a_line(error)})") from error

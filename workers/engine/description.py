@@ -7,7 +7,7 @@ import torch
 
 from contract.model import Adaptation, Described
 from workers.engine.adapted_layers import adapted_layers, text_decoder, within_a_layer
-from workers.engine.failures import refusing
+from workers.engine.failures import is_out_of_memory, refusing
 from workers.engine.loading import empty_model, load_config
 from workers.engine.windows import refuse_unknown_layers
 
@@ -18,7 +18,18 @@ def describe(directory: Path) -> Described:
 
     Raises:
         ValueError: transformers knows no such model, or an adapter on it would leave out part of a layer.
+        MemoryError: it has no memory to make the model without its weights.
     """
+    try:
+        return _described(directory)
+    except RuntimeError as error:
+        # As torch says it on a CPU.
+        if is_out_of_memory(error):
+            raise MemoryError from error
+        raise
+
+
+def _described(directory: Path) -> Described:
     config = load_config(directory)
     with refusing("config.json cannot be used", directory):
         text = config.get_text_config()

@@ -2,12 +2,15 @@
 
 import atexit
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
+
+import torch
 
 from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from contract.optim_step import OptimStepRequest, OptimStepResult
@@ -16,10 +19,12 @@ from contract.session import LoraConfig
 from contract.weights_sync import WeightsSyncResult
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
-from workers.engine.commit import fail
+from workers.engine.base_model import BaseModel
+from workers.engine.commit import commit, fail
 from workers.engine.config import EngineConfig
-from workers.engine.core import EngineCore
+from workers.engine.core import Creation, EngineCore
 from workers.engine.failures import EngineClosedError, as_failure
+from workers.engine.model_loader import ModelLoader
 from workers.engine.threads import use_threads
 from workers.engine.vector_math import choose_vector_math
 
@@ -48,9 +53,11 @@ class Engine:
 
     def __init__(self, config: EngineConfig) -> None:
         choose_vector_math()
-        self._threads = config.torch_threads
-        use_threads(self._threads)
+        use_threads(config.torch_threads)
+        # As it was chosen here: for the threads of the engine torch would choose by what another engine has set.
+        self._threads = torch.get_num_threads()
         self._core = EngineCore(config)
+        self._loader = ModelLoader(config, self._threads, self._resting)
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._closed = self._leaves = False
@@ -61,12 +68,18 @@ class Engine:
         atexit.register(self._leave)
 
     def close(self) -> None:
-        """Finishes what has begun, fails what has not, and ends the thread."""
+        """Finishes what has begun, fails what has not, and ends the threads."""
         atexit.unregister(self._leave)
         with self._door:
             self._closed = True
         self._inbox.put(None)
         self._thread.join()
+        self._loader.close()
+
+    def load_model(self, model_dir: Path) -> "Future[BaseModel]":
+        """Beside the engine's work, one model after the other. A load that nobody waits for any more goes on, for
+        whoever asks next."""
+        return self._loader.load(model_dir)
 
     def create_adapter(
         self,
@@ -78,10 +91,15 @@ class Engine:
         *,
         publishes: bool = False,
     ) -> "Future[None]":
-        """Loads the base model on first use. The adapter begins with `state`, or else from its seed; a session
+        """Waits for the base model, as `load_model`. The adapter begins with `state`, or else from its seed; a session
         that is here already begins again. Where it `publishes`, samples use the weights of the last weights-sync."""
-        asked: dict[str, Any] = {"model_dir": model_dir, "lora": lora, "seed": seed, "state": state}
-        return self._submit(partial(self._core.create_adapter, session_id=session_id, publishes=publishes, **asked))
+        loading = self._loader.load(model_dir)
+        creation = Creation(loading, lora, seed, state, publishes)
+        created = self._submit(partial(self._core.create_adapter, session_id=session_id, creation=creation))
+        if not loading.done():
+            # Behind the call itself, however soon it is.
+            loading.add_done_callback(lambda _: self._submit(self._core.create_coming))
+        return created
 
     def free_bytes(self) -> int:
         """Memory that the device has left."""
@@ -146,6 +164,27 @@ class Engine:
     def _see_to_cancelled(self, future: "Future[Any]") -> None:
         if future.cancelled():
             self._submit(self._core.drop_cancelled)
+
+    @contextmanager
+    def _resting(self) -> Iterator[None]:
+        """While the engine's thread does nothing. Raises EngineClosedError."""
+        rests, is_over = threading.Event(), threading.Event()
+
+        def rest(future: "Future[None]") -> None:
+            assert commit(future), "nobody else has it"
+            rests.set()
+            is_over.wait()
+            future.set_result(None)
+
+        resting = self._submit(rest)
+        resting.add_done_callback(lambda _: rests.set())
+        rests.wait()
+        try:
+            if resting.done():
+                resting.result()
+            yield
+        finally:
+            is_over.set()
 
     def _run(self) -> None:
         use_threads(self._threads)

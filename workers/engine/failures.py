@@ -53,7 +53,7 @@ def refusing(fault: str, directory: Path) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        if is_of_the_machine(error) or isinstance(error, OperationFailedError):
+        if is_of_the_machine(error) or isinstance(error, OperationFailedError | EngineClosedError):
             raise
         raise ValueError(f"{fault}: {in_a_line(error).replace(str(directory), 'its folder')}") from error
     except BaseException as error:

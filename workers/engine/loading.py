@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, AutoConfig, AutoModelForCausalLM, GenerationConfig
 
+# Before it has transformers make a model, whoever may do so at the same time.
+from workers.engine import default_dtype  # noqa: F401
 from workers.engine.failures import out_of_memory, refusing
 from workers.engine.free_memory import free_bytes
 
@@ -79,15 +81,17 @@ def _refuse_batch_dependent_rope(config: Any) -> None:
 
 def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch.dtype) -> None:
     """Before anything is allocated: transformers makes what a file lacks, however large a configuration has it."""
-    model = empty_model(directory, config, dtype)
-    weights = sum(weight.numel() for weight in model.parameters())
-    stored = sum(file.stat().st_size for file in directory.rglob("*.safetensors"))
+    # In torch's default dtype, so that no engine has to rest for it.
+    model = empty_model(directory, config, torch.float32)
+    sizes = [weight.numel() for weight in model.parameters()]
+    weights, stored = sum(sizes), sum(file.stat().st_size for file in directory.rglob("*.safetensors"))
     if weights > stored:
         raise ValueError(f"config.json describes {weights} weights, more than safetensors files of {stored} bytes hold")
-    size = sum(tensor.nbytes for tensor in (*model.parameters(), *model.buffers()))
+    # One tensor at a time is there twice, when it is laid out for the kernels.
+    size = (weights + max(sizes)) * dtype.itemsize + sum(buffer.nbytes for buffer in model.buffers())
     if size > (free := free_bytes(device)):
         raise out_of_memory(
-            f"The base model takes {size} bytes in {dtype}, and its worker has {free} free. "
+            f"To load the base model takes {size} bytes in {dtype}, and its worker has {free} free. "
             "Add a worker with more memory, or have this one keep fewer models."
         )
 

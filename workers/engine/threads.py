@@ -1,6 +1,7 @@
 """How many threads compute: as many as torch would have, and no more than a container may use."""
 
 import math
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,18 @@ from workers.engine.cgroups import CGROUPS, MEMBERSHIPS, own_groups
 
 def use_threads(count: int) -> None:
     """In the calling thread; 0 chooses. OpenMP keeps the number for each thread that begins parallel work."""
-    torch.set_num_threads(count or min(torch.get_num_threads(), math.ceil(min(cpu_quota(), 1 << 16))))
+    # Asked first: when it is first asked, a thread takes over what any other has set last, whatever it has set itself.
+    here = torch.get_num_threads()
+    torch.set_num_threads(count or min(here, math.ceil(min(cpu_quota(), 1 << 16))))
+
+
+def use_half_of_the_threads() -> None:
+    """In the calling thread, and not in those that begin later."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before // 2))
+    restoring = threading.Thread(target=torch.set_num_threads, args=(before,))
+    restoring.start()
+    restoring.join()
 
 
 def cpu_quota(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) -> float:

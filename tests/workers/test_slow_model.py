@@ -1,0 +1,50 @@
+"""A model that is long in loading, through the tasks of a worker: the sessions of other models do not notice."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from contract.operation import OperationKind
+from contract.optim_step import OptimStepRequest
+from contract.session import LoraConfig, SessionSpec, SessionStatus
+from tests.engine.asking import packed, random_sample
+from tests.gate import Gate
+from tests.tiny_model import make_tiny_model
+from tests.workers.conftest import Begin
+from workers.engine import model_loader
+
+PATIENCE = 30
+
+
+def test_sessions_sample_train_and_begin_while_the_model_of_another_is_being_loaded(
+    begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_tiny_model(tmp_path / "models" / "slow")
+    shift = begin()
+    session = shift.session()
+    gate = Gate(monkeypatch, model_loader, "BaseModel")
+    (card,) = (card for card in shift.worker.catalog.cards() if card.name == "slow")
+    spec = SessionSpec(base_model=card, lora=LoraConfig(), seed=1)
+    slow = shift.store.sessions.create(spec, [shift.worker.worker_id])
+    creating = threading.Thread(target=shift.deliver)
+    creating.start()
+    gate.wait()
+    done: list[object] = []
+
+    def work() -> None:
+        done.append(shift.sample(session))
+        train = shift.run(session, OperationKind.FORWARD_BACKWARD, packed([random_sample(0, 6)]))
+        step = shift.run(session, OperationKind.OPTIM_STEP, OptimStepRequest())
+        done.extend((train.error, step.error, shift.sample(shift.session())))
+
+    working = threading.Thread(target=work)
+    working.start()
+    working.join(PATIENCE)
+    meanwhile, seen = done.copy(), shift.store.sessions.get(slow.id).status
+    gate.open()
+    for thread in (working, creating):
+        thread.join(PATIENCE)
+    assert len(meanwhile) == 4 and meanwhile[1:3] == [None, None]
+    assert seen is SessionStatus.CREATING
+    assert shift.store.sessions.get(slow.id).status is SessionStatus.RUNNING

@@ -1,0 +1,31 @@
+"""Torch has one default dtype for all threads of a process, and transformers changes it while it makes a model.
+
+Whoever makes one beside an engine does it in turn with others who do, and while that engine's thread is at rest: what
+it computes meanwhile would be of another dtype.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from threading import RLock
+from typing import Any
+
+import torch
+from transformers import modeling_utils
+
+# In the thread that makes models beside an engine: what lets that one rest.
+at_rest: ContextVar[Callable[[], AbstractContextManager[Any]]] = ContextVar("at_rest", default=nullcontext)
+
+_turn = RLock()
+_changed = modeling_utils.local_torch_dtype
+
+
+@contextmanager
+def _in_turn(dtype: torch.dtype, model_class_name: str | None = None) -> Iterator[None]:
+    with _turn:
+        resting = nullcontext if dtype is torch.get_default_dtype() else at_rest.get()
+        with resting(), _changed(dtype, model_class_name):
+            yield
+
+
+modeling_utils.local_torch_dtype = _in_turn
