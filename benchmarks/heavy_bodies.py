@@ -32,7 +32,7 @@ UNITS = {
         orjson.dumps({**whole([1]), "model_input": {"chunks": [orjson.loads(CHUNK)] * 4000}}),
         4.0,
     ),
-    "tokens of one digit": (orjson.dumps({**whole([1]), "model_input": prompt([1] * 8000)}), 210),
+    "tokens of one digit": (orjson.dumps({**whole([1]), "model_input": prompt([1] * 8000)}), 60),
     "nested lists": (b"[[[[1]]]]", 210),
 }
 
