@@ -19,7 +19,7 @@ from tests.http.serving import FILES, free_port, request, serving
 from tests.waiting import eventually
 
 LIMIT = 20_000_000
-HALF = b"POST /v1/rl/training-sessions HTTP/1.1\r\nHost: x\r\nContent-Ty"
+HALF = b"POST /v1/rl/training-sessions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Ty"
 SAMPLE = orjson.dumps(
     {"prompt": {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}, "sampling_params": {"max_tokens": 2}}
 )
@@ -28,7 +28,7 @@ Open = Callable[..., socket.socket]
 
 
 def head(path: str = SESSIONS, method: str = "POST", **headers: object) -> bytes:
-    lines = [f"{method} {path} HTTP/1.1", "Host: x", "Content-Type: application/json"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
