@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup up demo test test-levels test-docker chaos load bench bench-quick peers screenshots docs check format constraints clean
+.PHONY: help setup up demo test test-levels test-docker chaos simulate load bench bench-quick peers screenshots docs check format constraints clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ test-levels: setup $(VENV)/dev.stamp ## the engine's tests with the kernels for 
 
 chaos: setup $(VENV)/dev.stamp ## kill, stall and cut a stack at random and compare with the undisturbed run (ARGS="--seed 1")
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.chaos $(ARGS)
+
+simulate: setup $(VENV)/dev.stamp ## 100,000 histories of the store and its workers in one process (ARGS="--seed 1", ARGS=--mutants)
+	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.simulator $(ARGS)
 
 load: setup $(VENV)/dev.stamp ## 200 clients at once on a tiny model for a minute; prints latencies
 	HF_HUB_OFFLINE=1 $(BIN)/python -m benchmarks.load $(ARGS)

@@ -220,6 +220,9 @@ class Residency:
         return free >= wanted
 
     def _restore(self, claim: Claim, coming: Deadline) -> Resident:
+        if stale := self._residents.get(claim.session_id):
+            # Good for no operation any more, also when this one does not get as far as to drop it.
+            stale.epoch = None
         directory = self._load_model(claim.spec.base_model.name, coming)
         kept = self._patience.persist(
             claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"

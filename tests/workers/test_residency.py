@@ -290,6 +290,20 @@ def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Be
     assert adapter_for(bench.claim("a", kind=kind, seq=7)) is not changed
 
 
+def test_an_adapter_that_is_ahead_is_good_for_no_later_operation_when_it_could_not_be_restored(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7)
+    with bench.residency.hold(step):
+        ahead = bench.engine._core._residents["a"].adapter
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.residency._catalog, "directory", lambda name: Path(name).read_bytes())
+        with pytest.raises(OperationFailedError, match="could not be loaded"):
+            bench.residency.hold(step).__enter__()
+    with bench.residency.hold(bench.claim("a", seq=8)):
+        assert bench.engine._core._residents["a"].adapter is not ahead
+
+
 def test_sessions_that_are_gone_leave_nothing_behind(bench: Bench) -> None:
     for number in range(3):
         with bench.residency.hold(bench.claim(f"s{number}")):

@@ -1,0 +1,138 @@
+"""An engine that adds integers, behind the door of the real one: calls in turn, answered by futures."""
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from contract.operation import ErrorCode, OperationFailedError
+from contract.optim_step import OptimStepRequest, OptimStepResult
+from contract.sample import SampleRequest, SampleResult
+from contract.session import LoraConfig
+from contract.weights_sync import WeightsSyncResult
+from tests.simulator.faults import Fault, Faults
+from tests.simulator.numbers import Numbers
+from tests.simulator.schedule import Strand, running
+from tests.simulator.threads import Promise
+from workers.engine.commit import commit, fail
+
+Work = Callable[[], Any]
+# Longer than any operation may run.
+STUCK_SECONDS = 60.0
+
+
+class SimulatedEngine:
+    """What commits as it begins, and what commits with its result, are as in workers/engine/engine.py."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._adapters: dict[str, Numbers] = {}
+        self._jobs: deque[tuple[Work, Promise[Any], bool]] = deque()
+        self._waiters: list[Strand] = []
+
+    def start(self) -> None:
+        schedule = running()
+        schedule.spawn(f"{schedule.process.name}.engine", self._run)
+
+    def close(self) -> None:
+        """The process ends with it."""
+
+    def free_bytes(self) -> int:
+        return 1 << 40
+
+    def total_bytes(self) -> int:
+        return 1 << 40
+
+    def take_fills(self) -> tuple[float, float]:
+        return 0.0, 0.0
+
+    def load_model(self, _: Path) -> Promise[None]:
+        """Beside the calls, by the real one too; there is nothing to be loaded."""
+        loaded: Promise[None] = Promise()
+        loaded.set_result(None)
+        return loaded
+
+    def create_adapter(
+        self, session_id: str, _: Path, __: LoraConfig, seed: int, state: Numbers | None, *, publishes: bool
+    ) -> Promise[None]:
+        def create() -> None:
+            numbers = state.copy() if state else Numbers(seed)
+            if publishes and numbers.published < 0:
+                numbers.published = numbers.weights
+            self._adapters[session_id] = numbers
+
+        return self._submit(create)
+
+    def drop_adapter(self, session_id: str) -> Promise[None]:
+        def drop() -> None:
+            self._adapters.pop(session_id, None)
+
+        return self._submit(drop, commits_first=True)
+
+    def copy_adapter(self, session_id: str) -> Promise[Numbers]:
+        return self._submit(lambda: self._numbers(session_id).copy())
+
+    def sample(self, session_id: str, request: SampleRequest) -> Promise[SampleResult]:
+        return self._submit(lambda: SampleResult((), step=self._numbers(session_id).sample(request.seed)))
+
+    def weights_sync(self, session_id: str) -> Promise[WeightsSyncResult]:
+        return self._submit(lambda: WeightsSyncResult(self._numbers(session_id).weights_sync()), commits_first=True)
+
+    def forward_backward(
+        self, session_id: str, request: ForwardBackwardRequest, _: int
+    ) -> Promise[ForwardBackwardResult]:
+        assert request.horizon is not None
+        number = request.horizon
+
+        def add() -> ForwardBackwardResult:
+            return ForwardBackwardResult(loss=self._numbers(session_id).forward_backward(number), metrics={})
+
+        return self._submit(add)
+
+    def optim_step(self, session_id: str, request: OptimStepRequest) -> Promise[OptimStepResult]:
+        def step() -> OptimStepResult:
+            numbers = self._numbers(session_id)
+            weights = numbers.optim_step(int(request.learning_rate))
+            return OptimStepResult(step=numbers.step, metrics={"weights": weights})
+
+        return self._submit(step, commits_first=True)
+
+    def _numbers(self, session_id: str) -> Numbers:
+        if session_id not in self._adapters:
+            raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, "it has no adapter on this worker")
+        return self._adapters[session_id]
+
+    def _submit(self, work: Work, *, commits_first: bool = False) -> Promise[Any]:
+        promise: Promise[Any] = Promise()
+        self._jobs.append((work, promise, commits_first))
+        running().wake(self._waiters)
+        return promise
+
+    def _run(self) -> None:
+        schedule, strand = running(), running().strand
+        assert strand
+        while True:
+            while not self._jobs:
+                schedule.wait(self._waiters)
+            work, promise, commits_first = self._jobs.popleft()
+            is_stuck = self._faults.happens(strand, Fault.STUCK_JOB)
+            if commits_first and not commit(promise):
+                continue
+            schedule.pause(STUCK_SECONDS if is_stuck else strand.latency())
+            self._end(work, promise, is_committed=commits_first)
+
+    def _end(self, work: Work, promise: Promise[Any], *, is_committed: bool) -> None:
+        if not is_committed and promise.cancelled():
+            return
+        try:
+            result = work()
+        except OperationFailedError as failed:
+            if is_committed:
+                # What a step does when it fails so is as certain as a result.
+                promise.set_exception(failed)
+            else:
+                fail(promise, failed)
+            return
+        if is_committed or commit(promise):
+            promise.set_result(result)

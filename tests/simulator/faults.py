@@ -1,0 +1,155 @@
+"""What goes wrong, and where: drawn at each call, message and job from the random numbers of the strand it meets."""
+
+import zlib
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from random import Random
+
+from tests.simulator.schedule import Process, Schedule, Strand
+from tests.simulator.server import SYNC_SECONDS, Server
+
+
+class Fault(StrEnum):
+    LOST_CALL = "call lost"
+    LOST_ANSWER = "answer lost"
+    REPEATED_CALL = "call sent again"
+    DOUBLED_CALL = "call carried out twice"
+    KILLED_BEFORE = "process killed before a call"
+    KILLED_AFTER = "process killed after a call"
+    STALLED_BEFORE = "process stood still before a call"
+    STALLED_AFTER = "process stood still after a call"
+    CUT = "process cut off"
+    DRAINED = "worker asked to end"
+    AWAY = "server away"
+    READS_ONLY = "server took no writes"
+    LOST_TAIL = "server lost its last second"
+    OBJECTS_AWAY = "objects away"
+    LOST_MESSAGE = "message lost"
+    REPEATED_MESSAGE = "message delivered twice"
+    LATE_MESSAGE = "message late"
+    STUCK_JOB = "engine stuck"
+    TWIN = "request sent twice at once"
+
+
+OF_MESSAGES_AND_JOBS = (
+    Fault.LOST_MESSAGE, Fault.REPEATED_MESSAGE, Fault.LATE_MESSAGE, Fault.STUCK_JOB, Fault.TWIN,
+)  # fmt: skip
+OF_CALLS = tuple(fault for fault in Fault if fault not in OF_MESSAGES_AND_JOBS)
+
+
+# At most so many seconds a process stands still, which is more often than not for longer than its heartbeat may be
+# missed, and other things last.
+STANDS, LASTS = 24.0, 10.0
+
+
+class Machine(Process):
+    """A process that things are done to."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.cut_until = 0.0
+
+    def kill(self) -> None:
+        """Raises what no code of the product catches: whoever asked for it is gone too."""
+        raise NotImplementedError
+
+    def drain(self) -> None:
+        """Asks it to end in order."""
+
+
+class Faults:
+    """Those of one history: some kinds of them, so often, until a moment; but for those that are `spared`."""
+
+    def __init__(self, schedule: Schedule, server: Server, kinds: Sequence[Fault], rate: float, until: float,
+                 spared: frozenset[str]) -> None:  # fmt: skip
+        self._schedule, self._server = schedule, server
+        self._of_calls = [fault for fault in kinds if fault in OF_CALLS]
+        self._others = frozenset(kinds)
+        self._rate, self.until, self._spared = rate, until, spared
+        self.struck: dict[str, Fault] = {}
+        self._lasting: dict[Fault, float] = {}
+        self.restarts = 0
+        self.lost_tail = False
+        self.trace: list[str] | None = None
+        self.digest = self.calls = 0
+
+    @property
+    def may_forget(self) -> bool:
+        """Whether the server may lose what it has been told."""
+        return Fault.LOST_TAIL in self._others
+
+    def told(self, strand: Strand, what: str) -> None:
+        """Keeps what happens in which order: as a number always, as text when somebody will read it."""
+        self.digest = zlib.crc32(f"{strand.name} {what}".encode(), self.digest)
+        if self.trace is not None:
+            self.trace.append(f"{self._schedule.now:9.3f} {strand.name}: {what}")
+
+    def of_call(self, strand: Strand) -> Fault | None:
+        """The next fault of a call."""
+        strand.draws += 1
+        self.calls += 1
+        if strand.random() >= self._rate or not self._of_calls:
+            return None
+        place, strand.lot = int(strand.random() * len(self._of_calls)), strand.random()
+        return self._taken(strand, self._of_calls[place])
+
+    def lasts(self, fault: Fault) -> bool:
+        """Whether it is so just now for all processes."""
+        return self._lasting.get(fault, 0.0) > self._schedule.now
+
+    def happens(self, strand: Strand, fault: Fault, often: float = 1.0) -> bool:
+        """Whether this one does, now that it could; `often` as often as a fault of a call."""
+        strand.draws += 1
+        return strand.random() < self._rate * often and fault in self._others and bool(self._taken(strand, fault))
+
+    def _taken(self, strand: Strand, fault: Fault) -> Fault | None:
+        id = f"{strand.name}#{strand.draws}"
+        if self._schedule.now >= self.until or id in self._spared:
+            return None
+        self.struck[id] = fault
+        self.told(strand, f"[{fault}]")
+        return fault
+
+    def before(self, strand: Strand, fault: Fault) -> None:
+        """What it does ahead of its call."""
+        process, until = strand.process, self._schedule.now + LASTS * strand.lot
+        assert isinstance(process, Machine)
+        match fault:
+            case Fault.KILLED_BEFORE:
+                process.kill()
+            case Fault.STALLED_BEFORE:
+                self._stand(strand)
+            case Fault.DRAINED:
+                process.drain()
+            case Fault.CUT:
+                process.cut_until = until
+            case Fault.AWAY | Fault.READS_ONLY | Fault.OBJECTS_AWAY:
+                self._lasting[fault] = until
+            case Fault.LOST_TAIL:
+                self._restart(until)
+
+    def after(self, strand: Strand, fault: Fault, again: Callable[[], object]) -> None:
+        """What it does between its call and the answer."""
+        process = strand.process
+        assert isinstance(process, Machine)
+        match fault:
+            case Fault.KILLED_AFTER:
+                process.kill()
+            case Fault.STALLED_AFTER:
+                self._stand(strand)
+            case Fault.REPEATED_CALL:
+                self._schedule.pause(strand.latency())
+                again()
+            case Fault.DOUBLED_CALL:
+                # Sent again when the first was thought to be lost, and the server found both when it came to itself.
+                again()
+
+    def _stand(self, strand: Strand) -> None:
+        strand.process.stands_until = self._schedule.now + STANDS * strand.lot
+        self._schedule.pause(0)
+
+    def _restart(self, until: float) -> None:
+        self._server.lose_tail(SYNC_SECONDS * Random(self.digest).random())
+        self.lost_tail = True
+        self.restarts += 1
+        self._lasting[Fault.AWAY] = until

@@ -1,0 +1,97 @@
+"""Faults that were planted: each a line of the product as it must not be, which the simulator has to find."""
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+PARTS = ("app", "contract", "models", "schemas", "store", "tracing", "workers")
+FOUND, NOT_FOUND = 1, 0
+
+
+class Mutant(NamedTuple):
+    """The line `old` of the file, which is there once, as `new`."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+MUTANTS = (
+    Mutant("an old fence finishes", "store/lua/finish.lua", "if record[1] ~= claim then return refused() end", ""),
+    Mutant("a place is given twice", "store/lua/common.lua", "'next_seq', 1) - 1", "'next_seq', 0)"),
+    Mutant(
+        "any worker claims", "store/lua/claim.lua",
+        "if redis.call('HGET', keys.session(session), 'worker') ~= worker then return false end", "",
+    ),
+    Mutant(
+        "what has completed is claimed again", "store/transitions.py",
+        "Move.CLAIM: (frozenset({_S.READY})", "Move.CLAIM: (frozenset({_S.READY, _S.COMPLETED})",
+    ),
+    Mutant(
+        "what has ended still counts as waiting", "store/lua/common.lua",
+        "  redis.call('SREM', keys.owner_waiting(redis.call('HGET', keys.session(session), 'owner')), id)\n", "",
+    ),
+    Mutant("what is cancelled stays in the lane", "store/lua/common.lua", "redis.call('ZREM', keys.lane(session), id)",
+           "if record[5] ~= 'CANCELLED' then redis.call('ZREM', keys.lane(session), id) end"),
+    Mutant(
+        "a replay leaves out the last operation", "store/lua/load_snapshot.lua",
+        "keys.replay(session), 0, -1)", "keys.replay(session), 0, -2)",
+    ),
+    Mutant("a move leaves the epoch", "store/lua/move_session.lua", "'epoch', 1)", "'epoch', 0)"),
+    Mutant("a key is forgotten", "store/lua/accept.lua", "remember(answer_key, digest, id, session)", ""),
+    Mutant("a key is not looked at", "store/lua/accept.lua", "if first then return first end", ""),
+    Mutant(
+        "a snapshot of an old epoch counts", "store/lua/cover.lua",
+        "if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale then return 0 end", "",
+    ),
+    Mutant("a snapshot covers what came after it", "store/lua/cover.lua", "forget_replay(session, seq)",
+           "forget_replay(session, '+inf')"),
+    Mutant(
+        "a snapshot is copied after the next has begun", "workers/snapshot_writer.py",
+        "lambda: self._submit(claim, state)",
+        "lambda: self._submit(claim, self._engine.copy_adapter(claim.session_id).result())",
+    ),
+    Mutant("two that change an adapter run at once", "store/lua/common.lua",
+           "    if kind ~= 'sample' and place > 1 then break end\n", ""),
+    Mutant("cleared gradients are not replayed", "store/claims.py",
+           "return kind is OperationKind.OPTIM_STEP and outcome.code is ErrorCode.NON_FINITE", "return False"),
+    Mutant("an adapter of an older epoch is used", "workers/residency.py",
+           "resident is not None and resident.epoch == claim.epoch and", "resident is not None and"),
+    Mutant("an adapter that is ahead is used", "workers/residency.py", " and resident.changed_by < claim.seq", ""),
+    Mutant("nobody looks for what is stranded", "workers/stranded.py",
+           "self._store.sessions.move(session_id, self._worker_id, self._worker_id)", "pass"),
+    Mutant("nobody publishes again", "workers/heartbeat.py", "        store.claims.publish_overdue(worker_id)\n", ""),
+    Mutant("a checkpoint in use is deleted", "store/lua/common.lua",
+           " or redis.call('SCARD', keys.checkpoint_sessions(checkpoint)) > 0 then return end", " then return end"),
+    Mutant("a removed session leaves its curve", "store/lua/remove_session.lua", "keys.curve(session), ", ""),
+)  # fmt: skip
+
+
+def find(mutant: Mutant, seed: int, seconds: float) -> str:
+    """What the simulator says of it within so many seconds; empty when it finds nothing."""
+    with tempfile.TemporaryDirectory(prefix="celerity-mutant-") as folder:
+        copy = Path(folder)
+        _copy_product(copy)
+        file = copy / mutant.file
+        text = file.read_text()
+        assert text.count(mutant.old) == 1, f"{mutant.name}: its line is not in {mutant.file} once"
+        file.write_text(text.replace(mutant.old, mutant.new))
+        options = ["--seed", str(seed), "--histories", "1000000", "--seconds", str(seconds), "--shrink", "0"]
+        ran = subprocess.run(
+            [sys.executable, "-m", "tests.simulator", *options], cwd=copy, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode in (FOUND, NOT_FOUND), ran.stderr
+        return ran.stdout if ran.returncode == FOUND else ""
+
+
+def _copy_product(folder: Path) -> None:
+    ignored = shutil.ignore_patterns("__pycache__", "*.so")
+    for part in (*PARTS, "tests/simulator"):
+        shutil.copytree(ROOT / part, folder / part, ignore=ignored)
+    for file in ("settings.py", "logs.py"):
+        shutil.copy(ROOT / file, folder)

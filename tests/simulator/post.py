@@ -1,0 +1,50 @@
+"""The broker: a message is delivered to its worker once, twice, late, or not at all."""
+
+from typing import Protocol
+
+from contract.operation import OperationKind
+from store.dispatch import Released
+from tests.simulator.faults import Fault, Faults
+from tests.simulator.schedule import Schedule
+
+SLOWEST_SECONDS = 60.0
+# There are far fewer messages than calls.
+OFTEN = 5.0
+
+
+class Addressee(Protocol):
+    def deliver(self, kind: OperationKind, operation_id: str, after: float) -> None: ...
+
+
+class Post:
+    """Where the product has its dispatcher."""
+
+    def __init__(self, schedule: Schedule, faults: Faults, workers: dict[str, Addressee]) -> None:
+        self._schedule, self._faults, self._workers = schedule, faults, workers
+
+    def publish(self, released: list[Released]) -> None:
+        for message in released:
+            self._send(message)
+
+    def forget(self, worker_id: str) -> None:
+        """Nothing is kept for anybody."""
+
+    def check(self) -> None:
+        """It is there."""
+
+    def send_probe(self, worker_id: str, probe_id: str) -> None:
+        """Workers are not probed here."""
+
+    def _send(self, message: Released) -> None:
+        strand, worker = self._schedule.strand, self._workers.get(message.worker_id)
+        if strand is None or worker is None:
+            return
+        delays = [strand.latency()]
+        if self._faults.happens(strand, Fault.LOST_MESSAGE, often=OFTEN):
+            return
+        if self._faults.happens(strand, Fault.REPEATED_MESSAGE, often=OFTEN):
+            delays.append(strand.latency() * 10)
+        if self._faults.happens(strand, Fault.LATE_MESSAGE, often=OFTEN):
+            delays[0] = SLOWEST_SECONDS * strand.random() ** 2
+        for delay in delays:
+            worker.deliver(message.kind, message.operation_id, delay)

@@ -1,0 +1,165 @@
+"""One thread in which the processes of a deployment seem to run at once: events in a heap, a clock, and greenlets."""
+
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from heapq import heappop, heappush
+from itertools import count
+from random import Random
+from traceback import format_exc
+
+from greenlet import GreenletExit, getcurrent, greenlet
+
+# A heavy tail: most waits are of milliseconds, and one in ten is longer than a hundred others.
+SHORTEST, SPREAD = 0.001, 1000.0
+
+
+class Process:
+    """What dies and stands still as a whole. One that is dead is never resumed."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.stands_until = 0.0
+
+    def resume(self) -> None:
+        """Called before each of its turns."""
+
+
+class Strand(greenlet):
+    """A thread of one process. Its random numbers depend on the seed and its name alone, so that a history from which
+    another strand or one fault is left out stays as it was until that is missed."""
+
+    def __init__(self, schedule: "Schedule", process: Process, name: str, action: Callable[[], object]) -> None:
+        super().__init__(self._run, schedule.hub)
+        self.process = process
+        self.turn = 0
+        self._schedule, self._action = schedule, action
+        self.rename(name)
+
+    def rename(self, name: str) -> None:
+        """Begins another stream of random numbers."""
+        self.name, self.draws, self.ids, self.lot = name, 0, 0, 0.0
+        self.random = Random((self._schedule.seed << 32) + zlib.crc32(name.encode())).random
+
+    def latency(self) -> float:
+        return float(SHORTEST * SPREAD ** (self.random() ** 4))
+
+    def _run(self) -> None:
+        try:
+            self._action()
+        except Exception:  # noqa: BLE001 - the boundary of a thread: the history is told
+            if not self.process.is_dead:
+                self._schedule.failures.append(f"{self.name} raised\n{format_exc()}")
+
+
+class Schedule:
+    """Whoever pauses is resumed by `run`, the earliest first. Times are seconds."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self.now = 0.0
+        self.failures: list[str] = []
+        self.process = Process("nobody")
+        self.hub = getcurrent()
+        self._events: list[tuple[float, int, Strand, int]] = []
+        self._numbers = count()
+        self._strands: list[Strand] = []
+
+    @property
+    def strand(self) -> Strand | None:
+        """The one that runs just now; None outside `run`."""
+        current = getcurrent()
+        return current if isinstance(current, Strand) else None
+
+    @contextmanager
+    def inside(self, process: Process) -> Iterator[None]:
+        """What is done here is done by this process."""
+        before, self.process = self.process, process
+        process.resume()
+        yield
+        self.process = before
+
+    def spawn(self, name: str, action: Callable[[], object], after: float = 0.0, by: Process | None = None) -> Strand:
+        strand = Strand(self, by or self.process, name, action)
+        self._strands.append(strand)
+        self._resume_at(self.now + after, strand)
+        return strand
+
+    def pause(self, seconds: float) -> None:
+        strand = self._alive()
+        self._resume_at(self.now + seconds, strand)
+        self._switch(strand)
+
+    def wait(self, waiters: list[Strand], seconds: float | None = None) -> None:
+        """Until `wake` is called with the same list, or the time is up."""
+        strand = self._alive()
+        waiters.append(strand)
+        if seconds is not None:
+            self._resume_at(self.now + seconds, strand)
+        self._switch(strand)
+        if strand in waiters:
+            waiters.remove(strand)
+
+    def wake(self, waiters: list[Strand]) -> None:
+        for strand in waiters:
+            self._resume_at(self.now, strand)
+        waiters.clear()
+
+    def run(self, until: Callable[[], bool], most_seconds: float) -> None:
+        """Raises TimeoutError when it takes longer."""
+        while not until():
+            if not self._events or self._events[0][0] > most_seconds:
+                raise TimeoutError
+            at, _, strand, turn = heappop(self._events)
+            process = strand.process
+            if strand.turn != turn or process.is_dead or strand.dead:
+                continue
+            if process.stands_until > at:
+                self._resume_at(process.stands_until, strand)
+                continue
+            self.now = at
+            strand.turn += 1
+            self.process = process
+            process.resume()
+            strand.switch()
+
+    def close(self) -> None:
+        """Ends all strands; what they do at their end reaches nobody."""
+        for strand in self._strands:
+            strand.process.is_dead = True
+        for strand in self._strands:
+            while not strand.dead:
+                self.process = strand.process
+                self.process.resume()
+                strand.throw(GreenletExit)
+
+    def _resume_at(self, time: float, strand: Strand) -> None:
+        heappush(self._events, (time, next(self._numbers), strand, strand.turn))
+
+    def _alive(self) -> Strand:
+        strand = self.strand
+        assert strand, "only a strand may wait"
+        if strand.process.is_dead:
+            raise GreenletExit
+        return strand
+
+    def _switch(self, strand: Strand) -> None:
+        self.hub.switch()
+        if strand.process.is_dead:
+            raise GreenletExit
+
+
+_running: Schedule | None = None
+
+
+def begin(seed: int) -> Schedule:
+    """A new schedule, which is that of this process from now on."""
+    global _running
+    _running = Schedule(seed)
+    return _running
+
+
+def running() -> Schedule:
+    assert _running, "nothing is simulated just now"
+    return _running
