@@ -5,6 +5,7 @@ import pytest
 from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
 from contract.optim_step import OptimStepRequest, OptimStepResult
 from contract.session import SessionStatus
+from store import keys
 from store.claims import SuspectError
 from store.refusals import RefusedError
 from store.snapshots import Kept
@@ -203,7 +204,22 @@ def test_a_worker_to_which_the_session_came_back_cannot_save_what_it_had_before(
     bench.store.sessions.move(session.id, WORKER, NEW)
     bench.store.sessions.move(session.id, NEW, WORKER)
     assert not bench.store.snapshots.save(late, WORKER, b"old")
-    assert bench.store.snapshots.save(bench.claim(step), WORKER, b"new")
+    new = bench.claim(step)
+    bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
+    assert bench.store.snapshots.save(new, WORKER, b"new")
+
+
+@pytest.mark.parametrize("what", ["its end", "the operation"])
+def test_a_snapshot_of_what_redis_has_lost_is_not_taken(bench: Bench, what: str) -> None:
+    """After a power loss it came back as it was before, and the worker's snapshot was on its way."""
+    session = bench.running_session()
+    (step,) = accept(bench, session.id, STEP)
+    claim = bench.claim(step)
+    if what == "the operation":
+        bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
+        bench.redis.hset(keys.session(session.id), "next_seq", claim.seq)
+    assert not bench.store.snapshots.save(claim, WORKER, b"after step 1")
+    assert bench.store.snapshots.load(session.id).snapshot is None
 
 
 def test_a_snapshot_that_is_saved_again_since_the_reply_was_lost_stays_and_is_one_object(bench: Bench) -> None:
