@@ -148,10 +148,10 @@ def test_the_first_thing_that_has_no_place_in_it_is_named(body: Any, field: str,
 @pytest.mark.parametrize(
     "text",
     [
-        b"[" * 100_000,
-        b'{"a":' * 100_000,
-        b'{"samples":' + b"[" * 100_000,
-        b'{"timeout_seconds":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
+        b"[" * (LARGE + 1),
+        b'{"a":' * LARGE,
+        b'{"samples":' + b"[" * (LARGE + 1),
+        b'{"timeout_seconds":' + b"[" * LARGE + b"]" * LARGE + b"}",
         b'{"timeout_seconds": NaN, "samples": []' + b" " * LARGE + b"}",
         b'{"timeout_seconds": 1e999' + b" " * LARGE + b"}",
         b'{"timeout_seconds": "\xff"' + b" " * LARGE + b"}",
@@ -159,8 +159,8 @@ def test_the_first_thing_that_has_no_place_in_it_is_named(body: Any, field: str,
         b'{"\xff": 1' + b" " * LARGE + b"}",
         b'{"samples": []}' + b" " * LARGE + b"{}",
         b'{"samples": [' + b" " * LARGE,
-        b'{"timeout_seconds": ' + b"9" * 100_000 + b"}",
-        b'{"samples": [{"model_input": {"chunks": [{"encoded_text": {"tokens": [' + b"9" * 100_000 + b"]}}]}}]}",
+        b'{"timeout_seconds": ' + b"9" * LARGE + b"}",
+        b'{"samples": [{"model_input": {"chunks": [{"encoded_text": {"tokens": [' + b"9" * LARGE + b"]}}]}}]}",
     ],
 )
 def test_what_is_not_json_is_refused_however_large_it_is(text: bytes) -> None:
@@ -217,4 +217,5 @@ def test_a_body_takes_a_few_times_the_memory_that_it_weighs(unit: bytes, said: s
     run = subprocess.run(program, cwd=ROOT, input=unit, capture_output=True, check=True)
     kind, ratio = run.stdout.decode().split()
     assert kind == said
-    assert float(ratio) < 5
+    # What is accepted is kept as arrays, in which a token of one digit, two bytes of JSON, takes eight.
+    assert float(ratio) < (5 if kind == "ValidationError" else 8)
