@@ -12,7 +12,7 @@ from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from app.errors import BusyError, too_large
 from app.server.body import SMALL_BODY
-from app.server.environ import BODY, PLACE, announced, drop_body
+from app.server.environ import BODY, RESERVATION, announced, drop_body
 from app.state import state
 from schemas.base import UNKNOWN_FIELD
 from schemas.json_body import read_json
@@ -28,17 +28,17 @@ def admit_body() -> Response | None:
 
     Raises what the server found wrong with a body that it began to read.
     """
-    body, place = request.environ.get(BODY), request.environ.get(PLACE)
+    body, reservation = request.environ.get(BODY), request.environ.get(RESERVATION)
     if isinstance(body, Exception):
         raise body
-    if place is None or body is not None:
+    if reservation is None or body is not None:
         return None
     if request.routing_exception is not None:
         raise request.routing_exception
-    place.most = body_limit()
-    if announced(request.environ) > place.most:
-        raise too_large(place.most)
-    if not place.grow(announced(request.environ)):
+    reservation.most = body_limit()
+    if announced(request.environ) > reservation.most:
+        raise too_large(reservation.most)
+    if not reservation.grow(announced(request.environ)):
         raise BusyError
     return Response(status=100)
 
@@ -58,8 +58,8 @@ def body_limit() -> int:
 
 def hold(size: int) -> None:
     """Takes room for so many bytes more, until the request is answered. Raises BusyError when there is none."""
-    place = request.environ.get(PLACE)
-    if place is not None and not place.grow(place.size + size):
+    reservation = request.environ.get(RESERVATION)
+    if reservation is not None and not reservation.grow(reservation.size + size):
         raise BusyError
 
 

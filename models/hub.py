@@ -32,8 +32,8 @@ class UnknownModelError(ValueError):
     """No base model of this name is served here or on the hub."""
 
 
-class Room(NamedTuple):
-    """What a worker has for a model that is fetched: memory is asked for as it is then."""
+class Memory(NamedTuple):
+    """A worker's, for a model that is fetched: `free_memory` gives the bytes that are free when it is asked."""
 
     free_memory: Callable[[], int]
     bytes_per_weight: int
@@ -41,10 +41,10 @@ class Room(NamedTuple):
 
 class Hub:
     """A model that lies in the local cache is there for everybody. One that does not is fetched where its id fits one
-    of the patterns `allowed`, and where it leaves `disk_floor` bytes of the disk, and fits into the `room`."""
+    of the patterns `allowed`, and where it leaves `disk_floor` bytes of the disk, and fits into the `memory`."""
 
-    def __init__(self, allowed: Sequence[str], disk_floor: int = 0, room: Room | None = None) -> None:
-        self._allowed, self._disk_floor, self._room = allowed, disk_floor, room
+    def __init__(self, allowed: Sequence[str], disk_floor: int = 0, memory: Memory | None = None) -> None:
+        self._allowed, self._disk_floor, self._memory = allowed, disk_floor, memory
 
     def card(self, name: str) -> ModelCard:
         """The card of a model, from the local cache or else from the hub itself.
@@ -111,8 +111,8 @@ class Hub:
         free = max(0, _free_disk() - self._disk_floor)
         if missing > free:
             raise _no_room(name, f"{missing} bytes of the disk", f"{free} free above CELERITY_DISK_FLOOR_BYTES")
-        if self._room:
-            needed, left = _weight_bytes(info, found, self._room.bytes_per_weight), self._room.free_memory()
+        if self._memory:
+            needed, left = _weight_bytes(info, found, self._memory.bytes_per_weight), self._memory.free_memory()
             if needed > left:
                 raise _no_room(name, f"{needed} bytes of memory", f"{left} free")
         return True

@@ -11,14 +11,14 @@ from stack.stack import Stack, StackError
 FIRST_PAUSE = 1.0
 LONGEST_PAUSE = 30.0
 # Who has lived this long was well: its next end is the first in a row.
-WELL_SECONDS = 300.0
+STABLE_SECONDS = 300.0
 # So many ends in a row, each by itself and with the same exit code: it does not get ready, and will not.
 MOST_ENDS = 5
 SIGNALLED = 128
 
 
 @dataclass
-class Row:
+class Streak:
     """Short lives of one service, one after the other: how many, and how many of the last ended with one `code`."""
 
     ends: int = 0
@@ -34,7 +34,7 @@ class Row:
         return min(FIRST_PAUSE * 2.0 ** (self.ends - 1), LONGEST_PAUSE)
 
     @property
-    def is_hopeless(self) -> bool:
+    def is_crash_loop(self) -> bool:
         # Who was killed did not choose to end. An operation that kills its workers is given up by the store.
         return self.same >= MOST_ENDS and self.code < SIGNALLED
 
@@ -46,7 +46,7 @@ class Restarts:
         self._stack, self._log, self._clock = stack, log, clock
         self._began = dict.fromkeys(stack.processes, clock())
         self._due: dict[str, float] = {}
-        self._rows: dict[str, Row] = {}
+        self._streaks: dict[str, Streak] = {}
 
     def look(self) -> None:
         """Starts what is due. Raises StackError for a service that ends by itself, with one exit code, each time."""
@@ -65,11 +65,11 @@ class Restarts:
         process.kill()  # and with it what it had started, which may hold its port
         name = process.service.name
         lived = self._clock() - self._began[name]
-        row = Row() if lived >= WELL_SECONDS else self._rows.get(name, Row())
-        self._rows[name] = row
-        row.add(code)
-        if row.is_hopeless:
-            reason = f"{name} ended with exit code {code}, {row.same} times in a row; what it logged says why"
+        streak = Streak() if lived >= STABLE_SECONDS else self._streaks.get(name, Streak())
+        self._streaks[name] = streak
+        streak.add(code)
+        if streak.is_crash_loop:
+            reason = f"{name} ended with exit code {code}, {streak.same} times in a row; what it logged says why"
             raise StackError(reason, code or 1)
-        self._log.write("stack", f"{name} ended with exit code {code}; starting it again in {row.pause:.0f} s")
-        return row.pause
+        self._log.write("stack", f"{name} ended with exit code {code}; starting it again in {streak.pause:.0f} s")
+        return streak.pause

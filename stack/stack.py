@@ -74,13 +74,13 @@ class Stack:
         Raises:
             StackError: a process has ended.
         """
-        return self._obstacle() is None
+        return self._why_not_ready() is None
 
     def wait_ready(self, seconds: float = READY_SECONDS) -> None:
         """Raises StackError when it takes longer than that, or a process ends."""
         deadline = time.monotonic() + seconds
-        while (obstacle := self._obstacle()) is not None:
-            _give_up_after(deadline, "the stack", f": {obstacle}")
+        while (reason := self._why_not_ready()) is not None:
+            _give_up_after(deadline, "the stack", f": {reason}")
             time.sleep(POLL_SECONDS)
 
     def check(self) -> None:
@@ -116,7 +116,7 @@ class Stack:
         for process in self.processes.values():
             process.signal_group(signal.SIGKILL)
 
-    def _obstacle(self) -> str | None:
+    def _why_not_ready(self) -> str | None:
         """Why no session could be created and run. Raises StackError when a process has ended."""
         self.check()
         try:

@@ -5,7 +5,7 @@ session:{id}              hash   spec, owner, status, step, created_at, updated_
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
                                  to, if it does), covered (the last seq that the snapshot covers), published (step of
                                  the weights that samples use), labels, resources, final (the status it is to end in),
-                                 sampled, trained (tokens so far), forgetful (once an operation has expired)
+                                 sampled, trained (tokens so far), has_expired (once an operation has expired)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for and that is kept, by seq
 session:{id}:results      zset   those of them that have ended, by ended_at, until they expire
@@ -70,7 +70,7 @@ DUE = PREFIX + "due"
 WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
 COLLECTED = PREFIX + "collected"
-LOOSE = PREFIX + "loose"
+UNREFERENCED = PREFIX + "unreferenced"
 SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
@@ -206,7 +206,13 @@ FAMILIES = (
 def lua_table() -> str:
     """The same names for the scripts, so that they are spelled once: `keys.lane(id)`."""
     functions = [f"{family.__name__} = {_lua_function(family)}" for family in FAMILIES]
-    constants = {"sessions_ended": SESSIONS_ENDED, "due": DUE, "workers": WORKERS, "api_keys": API_KEYS, "loose": LOOSE}
+    constants = {
+        "sessions_ended": SESSIONS_ENDED,
+        "due": DUE,
+        "workers": WORKERS,
+        "api_keys": API_KEYS,
+        "unreferenced": UNREFERENCED,
+    }
     constants |= {"saves": SAVES, "collected": COLLECTED, "garbage": GARBAGE, "counters": COUNTERS}
     constants |= {"ended_channel": ENDED_CHANNEL}
     named = [f"{name} = '{key}'" for name, key in constants.items()]

@@ -109,7 +109,7 @@ class Operations:
         """
         row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
         operation = operation_from(operation_id, row)
-        if operation is None and self._context.redis.hexists(keys.session(session_id), "forgetful"):
+        if operation is None and self._context.redis.hexists(keys.session(session_id), "has_expired"):
             raise NotFoundError(
                 "no such operation in this training session, or one that is older than results are kept"
             )

@@ -17,7 +17,7 @@ class Writes:
 
     def put(self, path: str, data: bytes) -> None:
         """Writes an object that lives for a day, unless a script makes a record that refers to it."""
-        self._redis.zadd(keys.LOOSE, {path: self._redis.time()[0]})
+        self._redis.zadd(keys.UNREFERENCED, {path: self._redis.time()[0]})
         self._objects.put(path, data)
 
     def discard(self, path: str) -> None:
@@ -26,9 +26,9 @@ class Writes:
             self._objects.delete(path)
         except ObjectsAwayError:
             return
-        self._redis.zrem(keys.LOOSE, path)
+        self._redis.zrem(keys.UNREFERENCED, path)
 
     def sweep(self) -> None:
-        for path in self._redis.zrangebyscore(keys.LOOSE, "-inf", self._redis.time()[0] - DAY):
+        for path in self._redis.zrangebyscore(keys.UNREFERENCED, "-inf", self._redis.time()[0] - DAY):
             self._redis.sadd(keys.GARBAGE, path)
-            self._redis.zrem(keys.LOOSE, path)
+            self._redis.zrem(keys.UNREFERENCED, path)

@@ -8,7 +8,7 @@ import time
 
 from models.catalog import Catalog
 from models.folders import model_folders
-from models.hub import Hub, Room
+from models.hub import Hub, Memory
 from settings import Settings
 from store.errors import Unavailable
 from store.refusals import sentence
@@ -41,8 +41,8 @@ class Runtime:
         config = engine_config(settings)
         self.device = str(config.torch_device)
         self.engine = Engine(config)
-        room = Room(self.engine.free_bytes, config.torch_dtype.itemsize)
-        hub = Hub(settings.hub_models, settings.disk_floor_bytes, room)
+        memory = Memory(self.engine.free_bytes, config.torch_dtype.itemsize)
+        hub = Hub(settings.hub_models, settings.disk_floor_bytes, memory)
         self.catalog = Catalog(model_folders(settings.models_dir), describe, hub)
         self.patience = Patience(self.store.claims, settings.objects_timeout)
         self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.patience)

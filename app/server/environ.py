@@ -6,13 +6,13 @@ from io import BytesIO
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-from app.server.room import Place
+from app.server.body_budget import Reservation
 
 BODY = "celerity.body"
 """The whole body, as bytes; or the exception with which the request ends, where it could not be read."""
-PLACE = "celerity.place"
-"""The room that the request has. While there is no BODY beside it, a large one is still to be read: the application
-admits it, with a 100 Continue, or answers."""
+RESERVATION = "celerity.reservation"
+"""What the request has reserved of the body budget. While there is no BODY beside it, a large one is still to be read:
+the application admits it, with a 100 Continue, or answers."""
 ARRIVED_AT = "celerity.arrived_at"
 """time.perf_counter() when the head of the request was there."""
 UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
@@ -20,7 +20,7 @@ UNPREFIXED = {"CONTENT_TYPE", "CONTENT_LENGTH"}
 Environ = dict[str, Any]
 
 
-def environ_of(scope: Any, place: Place) -> Environ:
+def environ_of(scope: Any, reservation: Reservation) -> Environ:
     """The environment of a request whose body is not there yet.
 
     Nothing that a peer sends can name a key outside HTTP_; SCRIPT_NAME is always empty.
@@ -43,7 +43,7 @@ def environ_of(scope: Any, place: Place) -> Environ:
         "wsgi.run_once": False,
         "wsgi.input": BytesIO(),
         "wsgi.input_terminated": True,
-        PLACE: place,
+        RESERVATION: reservation,
         ARRIVED_AT: time.perf_counter(),
     }
     for name, value in scope["headers"]:

@@ -13,30 +13,30 @@ from typing import Any
 from app.errors import BusyError, too_large
 from app.server.answer import BATCH_BYTES, Answer, Application
 from app.server.body import SMALL_BODY, Body, ClientGoneError, Receive
+from app.server.body_budget import BodyBudget, Reservation
 from app.server.connection import CONNECTION, Connection
 from app.server.environ import Environ, announced, drop_body, environ_of, give_body
-from app.server.room import Place, Room
 
 Send = Callable[[Any], Any]
 
 
 class Gateway:
-    def __init__(self, application: Application, pool: ThreadPoolExecutor, room: Room) -> None:
+    def __init__(self, application: Application, pool: ThreadPoolExecutor, budget: BodyBudget) -> None:
         self._application = application
         self._pool = pool
-        self._room = room
+        self._budget = budget
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         try:
-            with self._room.place() as place:
-                environ = environ_of(scope, place)
-                answer = await self._answer(environ, Body(receive), place)
+            with self._budget.reserve() as reservation:
+                environ = environ_of(scope, reservation)
+                answer = await self._answer(environ, Body(receive), reservation)
                 drop_body(environ)
         except ClientGoneError:
             return
         await self._deliver(answer, scope[CONNECTION], send)
 
-    async def _answer(self, environ: Environ, body: Body, place: Place) -> Answer:
+    async def _answer(self, environ: Environ, body: Body, reservation: Reservation) -> Answer:
         if announced(environ) <= SMALL_BODY:
             await body.read(SMALL_BODY)
         if not body.is_whole:
@@ -44,18 +44,18 @@ class Gateway:
             answer = await self._call(environ)
             if answer.status != HTTPStatus.CONTINUE:
                 return answer
-        give_body(environ, await self._read(body, place))
+        give_body(environ, await self._read(body, reservation))
         return await self._call(environ)
 
-    async def _read(self, body: Body, place: Place) -> bytes | Exception:
+    async def _read(self, body: Body, reservation: Reservation) -> bytes | Exception:
         while not body.is_whole:
-            if body.size > place.most:
-                return too_large(place.most)
-            # One whose length was not announced takes its place as it comes.
-            if not place.grow(body.size):
+            if body.size > reservation.most:
+                return too_large(reservation.most)
+            # One whose length was not announced takes its reservation as it comes.
+            if not reservation.grow(body.size):
                 return BusyError()
             await body.read(body.size)
-        return body.take() if body.size <= max(place.most, SMALL_BODY) else too_large(place.most)
+        return body.take() if body.size <= max(reservation.most, SMALL_BODY) else too_large(reservation.most)
 
     async def _call(self, environ: Environ) -> Answer:
         return await self._in_thread(Answer, self._application, environ)

@@ -9,11 +9,11 @@ from gunicorn.arbiter import Arbiter
 from uvicorn import Server
 from uvicorn_worker import UvicornWorker
 
+from app.server.body_budget import BodyBudget
 from app.server.connection import Connection
 from app.server.connections import Connections
 from app.server.files import connections_for
 from app.server.gateway import Gateway
-from app.server.room import Room
 from logs import adopt
 from settings import load_settings
 
@@ -33,7 +33,7 @@ class Worker(UvicornWorker):
         adopt("uvicorn.error")
         settings, threads = load_settings(), self.cfg.threads
         pool = ThreadPoolExecutor(threads, thread_name_prefix="request")
-        self.config.app = Gateway(self.wsgi, pool, Room(settings.max_inflight_body_bytes))
+        self.config.app = Gateway(self.wsgi, pool, BodyBudget(settings.max_inflight_body_bytes))
         server = Server(self.config)
         server.server_state = connections = Connections(connections_for(threads), settings.arrival_timeout)
         self._install_sigquit_handler()

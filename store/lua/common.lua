@@ -56,7 +56,7 @@ end
 
 -- A record is to refer to this payload: its object, if it has one, stays from now on.
 local function refer_to(payload)
-  if payload:sub(1, 1) == '>' then redis.call('ZREM', keys.loose, payload:sub(2)) end
+  if payload:sub(1, 1) == '>' then redis.call('ZREM', keys.unreferenced, payload:sub(2)) end
 end
 
 -- Forgets a deleted checkpoint for good, once no session needs its objects.

@@ -3,7 +3,7 @@ local session, worker, epoch, snapshot, seq = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'worker', 'epoch', 'status', 'covered', 'snapshot', 'next_seq')
 -- Asked again, when the reply was lost.
 if record[5] == snapshot then
-  redis.call('ZREM', keys.loose, snapshot)
+  redis.call('ZREM', keys.unreferenced, snapshot)
   return 1
 end
 local stale = record[4] and tonumber(record[4]) >= tonumber(seq)
@@ -12,7 +12,7 @@ if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale th
 local unended = redis.call('ZRANGEBYSCORE', keys.lane(session), '-inf', seq, 'LIMIT', 0, 1)
 if #unended > 0 or tonumber(record[6]) <= tonumber(seq) then return 0 end
 drop_snapshot(session)
-redis.call('ZREM', keys.loose, snapshot)
+redis.call('ZREM', keys.unreferenced, snapshot)
 redis.call('HSET', keys.session(session), 'snapshot', snapshot, 'covered', seq)
 forget_replay(session, seq)
 count('snapshots')

@@ -9,5 +9,5 @@ for _, id in ipairs(dropped) do
   redis.call('HSET', keys.operation(id), 'expired', '1')
   forget_operation(session, id)
 end
-if #dropped > 0 then redis.call('HSET', keys.session(session), 'forgetful', '1') end
+if #dropped > 0 then redis.call('HSET', keys.session(session), 'has_expired', '1') end
 return #dropped

@@ -186,7 +186,7 @@ def test_the_engine_rests_while_transformers_has_another_default_dtype(
 def test_an_engine_that_closes_lets_no_model_be_made(start_engine: StartEngine) -> None:
     engine = start_engine()
     engine.close()
-    with pytest.raises(EngineClosedError), engine._resting():
+    with pytest.raises(EngineClosedError), engine._paused():
         raise AssertionError("it never rested")
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
+from app.server.body_budget import BodyBudget
 from app.server.connections import Connections
 from app.server.pace import LEAST_RATE, Pace
-from app.server.room import Room
 
 
 class Line:
@@ -48,16 +48,16 @@ def test_one_more_than_there_may_be_takes_the_place_of_the_longest_silent() -> N
 
 
 def test_the_room_is_given_back_whatever_happens() -> None:
-    room = Room(10)
+    budget = BodyBudget(10)
 
     def fail() -> None:
-        with room.place() as one:
+        with budget.reserve() as one:
             assert one.grow(6) and one.grow(8) and not one.grow(11)
-            with room.place() as other:
+            with budget.reserve() as other:
                 assert not other.grow(3) and other.grow(2)
             raise KeyError
 
     with pytest.raises(KeyError):
         fail()
-    with room.place() as all_of_it:
+    with budget.reserve() as all_of_it:
         assert all_of_it.grow(10)

@@ -12,7 +12,7 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from contract.operation import ErrorCode, OperationFailedError
 from models import hub
 from models.catalog import Catalog
-from models.hub import Hub, Room, UnknownModelError
+from models.hub import Hub, Memory, UnknownModelError
 from tests.models.test_catalog import write_model
 
 MIB = 1 << 20
@@ -60,30 +60,30 @@ def test_an_id_is_fetched_where_a_pattern_allows_it(
     assert fetched == ["org/tiny"] * is_allowed
 
 
-def room(free: int, bytes_per_weight: int = 4) -> Room:
-    return Room(lambda: free, bytes_per_weight)
+def memory_of(free: int, bytes_per_weight: int = 4) -> Memory:
+    return Memory(lambda: free, bytes_per_weight)
 
 
 @pytest.mark.parametrize(
-    ("disk_floor", "room", "weights", "sentence"),
+    ("disk_floor", "memory", "weights", "sentence"),
     [
         (0, None, None, None),
-        (900 * MIB, room(200 * MIB), None, None),
+        (900 * MIB, memory_of(200 * MIB), None, None),
         (1000 * MIB, None, None, "takes 110101480 bytes of the disk, and its worker has 25165824 free above"),
         (2000 * MIB, None, None, "bytes of the disk, and its worker has 0 free above CELERITY_DISK_FLOOR_BYTES"),
-        (0, room(99 * MIB), None, "takes 104857600 bytes of memory, and its worker has 103809024 free"),
-        (0, room(200 * MIB, 4), 50 * MIB, None),
-        (0, room(199 * MIB, 4), 50 * MIB, "takes 209715200 bytes of memory"),
-        (0, room(199 * MIB, 2), 50 * MIB, None),
+        (0, memory_of(99 * MIB), None, "takes 104857600 bytes of memory, and its worker has 103809024 free"),
+        (0, memory_of(200 * MIB, 4), 50 * MIB, None),
+        (0, memory_of(199 * MIB, 4), 50 * MIB, "takes 209715200 bytes of memory"),
+        (0, memory_of(199 * MIB, 2), 50 * MIB, None),
     ],
 )
 def test_a_model_is_fetched_where_it_fits_on_the_disk_and_into_memory(
-    fetched: list[str], monkeypatch: pytest.MonkeyPatch, disk_floor: int, room: Room | None, weights: int | None,
+    fetched: list[str], monkeypatch: pytest.MonkeyPatch, disk_floor: int, memory: Memory | None, weights: int | None,
     sentence: str | None,
 ) -> None:  # fmt: skip
     counted = {"safetensors": {"parameters": {"F32": weights}, "total": weights}} if weights else {}
     monkeypatch.setattr(hub, "_asked", lambda _: answer(FILES, **counted))
-    asked = Hub(("*",), disk_floor, room)
+    asked = Hub(("*",), disk_floor, memory)
     if sentence is None:
         asked.directory("org/tiny")
         assert fetched == ["org/tiny"]
@@ -97,7 +97,7 @@ def test_a_model_is_fetched_where_it_fits_on_the_disk_and_into_memory(
 def test_one_that_is_here_already_needs_no_room(fetched: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a merged checkpoint of it is written, with the model in memory."""
     monkeypatch.setattr(hub, "try_to_load_from_cache", lambda *_: "there")
-    Hub(("*",), 2000 * MIB, room(0)).directory("org/tiny")
+    Hub(("*",), 2000 * MIB, memory_of(0)).directory("org/tiny")
     assert fetched == ["org/tiny"]
 
 

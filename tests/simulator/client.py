@@ -17,7 +17,7 @@ from tests.simulator.api import Api, GoneError
 from tests.simulator.faults import Fault, Faults
 from tests.simulator.plan import Act, Program, Step
 from tests.simulator.requests import request_of
-from tests.simulator.schedule import Schedule, Strand
+from tests.simulator.schedule import Coroutine, Schedule
 
 T = TypeVar("T")
 
@@ -50,17 +50,17 @@ class Client:
         self.is_done = False
 
     @property
-    def _strand(self) -> Strand:
-        strand = self._schedule.strand
-        assert strand
-        return strand
+    def _coroutine(self) -> Coroutine:
+        coroutine = self._schedule.coroutine
+        assert coroutine
+        return coroutine
 
     def run(self) -> None:
         self._begin_session(f"{self._program.name}.begin", None)
         for step in self._program.steps:
-            self._strand.rename(step.name)
+            self._coroutine.rename(step.name)
             self._take(step)
-        self._strand.rename(f"{self._program.name}.end")
+        self._coroutine.rename(f"{self._program.name}.end")
         self._end_session(waits=self._program.is_patient)
         if self._faults.may_forget:
             # What was stopped before the last fault may run again.
@@ -78,7 +78,7 @@ class Client:
             case Act.WAIT:
                 self._follow(self._current[-1:])
             case Act.REST:
-                self._schedule.pause(10 * self._strand.random())
+                self._schedule.pause(10 * self._coroutine.random())
             case Act.MOVE_ON:
                 self._move_on(step)
             case OperationKind() as kind:
@@ -138,8 +138,8 @@ class Client:
             with suppress(*Unavailable, ObjectsAwayError, FullError, NotFoundError, SessionNotActiveError, GoneError):
                 action(self._api())
 
-        if self._faults.happens(self._strand, Fault.TWIN, often=10):
-            self._schedule.spawn(f"{self._strand.name}~", send)
+        if self._faults.happens(self._coroutine, Fault.TWIN, often=10):
+            self._schedule.spawn(f"{self._coroutine.name}~", send)
         return self._insist(action)
 
     def _ask_again(self, number: int) -> None:
@@ -179,7 +179,7 @@ class Client:
         """Or until nothing is known of it any more."""
         most = MORE
         while self._insist(condition) is False:
-            self._schedule.pause(PAUSE + most * self._strand.random())
+            self._schedule.pause(PAUSE + most * self._coroutine.random())
             most = min(2 * most, MOST)
 
     def _insist(self, action: Callable[[Api], T]) -> T | None:
@@ -188,7 +188,7 @@ class Client:
             try:
                 return action(self._api())
             except (*Unavailable, ObjectsAwayError, FullError, GoneError):
-                self._schedule.pause(PAUSE + MORE * self._strand.random())
+                self._schedule.pause(PAUSE + MORE * self._coroutine.random())
             except (SessionNotActiveError, NotCancellableError):
                 return None
             except NotFoundError:
@@ -198,6 +198,6 @@ class Client:
 
     def _api(self) -> Api:
         """Whichever the connection leads to."""
-        api = self._apis[int(self._strand.random() * len(self._apis))]
-        self._strand.process = api
+        api = self._apis[int(self._coroutine.random() * len(self._apis))]
+        self._coroutine.process = api
         return api

@@ -3,7 +3,7 @@
 tests/simulator/against.py compares the answers with a real server's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 Reply = Any  # None, int, bytes, or a list of replies
@@ -62,6 +62,16 @@ class Data:
         """What is empty is not there."""
         if not value:
             self.do_del(key)
+
+    def _drop(self, held: dict[bytes, Any] | None, key: bytes, names: Sequence[bytes]) -> int:
+        """How many of the names were there."""
+        if held is None:
+            return 0
+        before = len(held)
+        for name in names:
+            held.pop(name, None)
+        self._tidy(key, held)
+        return before - len(held)
 
     def do_time(self) -> Reply:
         seconds, rest = divmod(round(self._clock() * 1e6), 1_000_000)
@@ -138,12 +148,7 @@ class Data:
         return fields[field]
 
     def do_hdel(self, key: bytes, *names: bytes) -> Reply:
-        fields = self.get(key, Hash)
-        if fields is None:
-            return 0
-        gone = sum(fields.pop(name, None) is not None for name in names)
-        self._tidy(key, fields)
-        return gone
+        return self._drop(self.get(key, Hash), key, names)
 
     def do_sadd(self, key: bytes, *members: bytes) -> Reply:
         held = self._made(key, Members)
@@ -152,14 +157,7 @@ class Data:
         return len(held) - before
 
     def do_srem(self, key: bytes, *members: bytes) -> Reply:
-        held = self.get(key, Members)
-        if held is None:
-            return 0
-        before = len(held)
-        for member in members:
-            held.pop(member, None)
-        self._tidy(key, held)
-        return before - len(held)
+        return self._drop(self.get(key, Members), key, members)
 
     def do_scard(self, key: bytes) -> Reply:
         return len(self.get(key, Members) or ())
@@ -185,12 +183,7 @@ class Data:
         return added
 
     def do_zrem(self, key: bytes, *members: bytes) -> Reply:
-        scores = self.get(key, Scores)
-        if scores is None:
-            return 0
-        gone = sum(scores.pop(member, None) is not None for member in members)
-        self._tidy(key, scores)
-        return gone
+        return self._drop(self.get(key, Scores), key, members)
 
     def do_zcard(self, key: bytes) -> Reply:
         return len(self.get(key, Scores) or ())

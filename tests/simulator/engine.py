@@ -13,7 +13,7 @@ from contract.session import LoraConfig
 from contract.weights_sync import WeightsSyncResult
 from tests.simulator.faults import Fault, Faults
 from tests.simulator.numbers import Numbers
-from tests.simulator.schedule import Strand, running
+from tests.simulator.schedule import Coroutine, running
 from tests.simulator.threads import Promise
 from workers.engine.commit import commit, fail
 
@@ -29,7 +29,7 @@ class SimulatedEngine:
         self._faults = faults
         self._adapters: dict[str, Numbers] = {}
         self._jobs: deque[tuple[Work, Promise[Any], bool]] = deque()
-        self._waiters: list[Strand] = []
+        self._waiters: list[Coroutine] = []
 
     def start(self) -> None:
         schedule = running()
@@ -110,16 +110,16 @@ class SimulatedEngine:
         return promise
 
     def _run(self) -> None:
-        schedule, strand = running(), running().strand
-        assert strand
+        schedule, coroutine = running(), running().coroutine
+        assert coroutine
         while True:
             while not self._jobs:
                 schedule.wait(self._waiters)
             work, promise, commits_first = self._jobs.popleft()
-            is_stuck = self._faults.happens(strand, Fault.STUCK_JOB)
+            is_stuck = self._faults.happens(coroutine, Fault.STUCK_JOB)
             if commits_first and not commit(promise):
                 continue
-            schedule.pause(STUCK_SECONDS if is_stuck else strand.latency())
+            schedule.pause(STUCK_SECONDS if is_stuck else coroutine.latency())
             self._end(work, promise, is_committed=commits_first)
 
     def _end(self, work: Work, promise: Promise[Any], *, is_committed: bool) -> None:

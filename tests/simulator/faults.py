@@ -1,11 +1,11 @@
-"""What goes wrong, and where: drawn at each call, message and job from the random numbers of the strand it meets."""
+"""What goes wrong, and where: drawn at each call, message and job from the random numbers of the coroutine it meets."""
 
 import zlib
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from random import Random
 
-from tests.simulator.schedule import Process, Schedule, Strand
+from tests.simulator.schedule import Coroutine, Process, Schedule
 from tests.simulator.server import SYNC_SECONDS, Server
 
 
@@ -51,7 +51,7 @@ class Machine(Process):
 
     def kill(self) -> None:
         """Raises what no code of the product catches: whoever asked for it is gone too."""
-        raise NotImplementedError
+        raise AssertionError(f"{self.name} is not one that is killed")
 
     def drain(self) -> None:
         """Asks it to end in order."""
@@ -78,47 +78,47 @@ class Faults:
         """Whether the server may lose what it has been told."""
         return Fault.LOST_TAIL in self._others
 
-    def told(self, strand: Strand, what: str) -> None:
+    def told(self, coroutine: Coroutine, what: str) -> None:
         """Keeps what happens in which order: as a number always, as text when somebody will read it."""
-        self.digest = zlib.crc32(f"{strand.name} {what}".encode(), self.digest)
+        self.digest = zlib.crc32(f"{coroutine.name} {what}".encode(), self.digest)
         if self.trace is not None:
-            self.trace.append(f"{self._schedule.now:9.3f} {strand.name}: {what}")
+            self.trace.append(f"{self._schedule.now:9.3f} {coroutine.name}: {what}")
 
-    def of_call(self, strand: Strand) -> Fault | None:
+    def of_call(self, coroutine: Coroutine) -> Fault | None:
         """The next fault of a call."""
-        strand.draws += 1
+        coroutine.draws += 1
         self.calls += 1
-        if strand.random() >= self._rate or not self._of_calls:
+        if coroutine.random() >= self._rate or not self._of_calls:
             return None
-        place, strand.lot = int(strand.random() * len(self._of_calls)), strand.random()
-        return self._taken(strand, self._of_calls[place])
+        place, coroutine.lot = int(coroutine.random() * len(self._of_calls)), coroutine.random()
+        return self._taken(coroutine, self._of_calls[place])
 
     def lasts(self, fault: Fault) -> bool:
         """Whether it is so just now for all processes."""
         return self._lasting.get(fault, 0.0) > self._schedule.now
 
-    def happens(self, strand: Strand, fault: Fault, often: float = 1.0) -> bool:
+    def happens(self, coroutine: Coroutine, fault: Fault, often: float = 1.0) -> bool:
         """Whether this one does, now that it could; `often` as often as a fault of a call."""
-        strand.draws += 1
-        return strand.random() < self._rate * often and fault in self._others and bool(self._taken(strand, fault))
+        coroutine.draws += 1
+        return coroutine.random() < self._rate * often and fault in self._others and bool(self._taken(coroutine, fault))
 
-    def _taken(self, strand: Strand, fault: Fault) -> Fault | None:
-        id = f"{strand.name}#{strand.draws}"
+    def _taken(self, coroutine: Coroutine, fault: Fault) -> Fault | None:
+        id = f"{coroutine.name}#{coroutine.draws}"
         if self._schedule.now >= self.until or id in self._spared:
             return None
         self.struck[id] = fault
-        self.told(strand, f"[{fault}]")
+        self.told(coroutine, f"[{fault}]")
         return fault
 
-    def before(self, strand: Strand, fault: Fault) -> None:
+    def before(self, coroutine: Coroutine, fault: Fault) -> None:
         """What it does ahead of its call."""
-        process, until = strand.process, self._schedule.now + LASTS * strand.lot
+        process, until = coroutine.process, self._schedule.now + LASTS * coroutine.lot
         assert isinstance(process, Machine)
         match fault:
             case Fault.KILLED_BEFORE:
                 process.kill()
             case Fault.STALLED_BEFORE:
-                self._stand(strand)
+                self._stand(coroutine)
             case Fault.DRAINED:
                 process.drain()
             case Fault.CUT:
@@ -128,24 +128,24 @@ class Faults:
             case Fault.LOST_TAIL:
                 self._restart(until)
 
-    def after(self, strand: Strand, fault: Fault, again: Callable[[], object]) -> None:
+    def after(self, coroutine: Coroutine, fault: Fault, again: Callable[[], object]) -> None:
         """What it does between its call and the answer."""
-        process = strand.process
+        process = coroutine.process
         assert isinstance(process, Machine)
         match fault:
             case Fault.KILLED_AFTER:
                 process.kill()
             case Fault.STALLED_AFTER:
-                self._stand(strand)
+                self._stand(coroutine)
             case Fault.REPEATED_CALL:
-                self._schedule.pause(strand.latency())
+                self._schedule.pause(coroutine.latency())
                 again()
             case Fault.DOUBLED_CALL:
                 # Sent again when the first was thought to be lost, and the server found both when it came to itself.
                 again()
 
-    def _stand(self, strand: Strand) -> None:
-        strand.process.stands_until = self._schedule.now + STANDS * strand.lot
+    def _stand(self, coroutine: Coroutine) -> None:
+        coroutine.process.stands_until = self._schedule.now + STANDS * coroutine.lot
         self._schedule.pause(0)
 
     def _restart(self, until: float) -> None:

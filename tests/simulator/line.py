@@ -31,34 +31,34 @@ class Line:
 
     def call(self, name: str, reads: bool, action: Callable[[], T]) -> T:
         """The action's answer, as soon as it is the caller's turn again. Raises what a client library would."""
-        strand, faults = self._schedule.strand, self._faults
-        if strand is None:
+        coroutine, faults = self._schedule.coroutine, self._faults
+        if coroutine is None:
             return action()
-        fault = faults.of_call(strand)
-        self._schedule.pause(strand.latency())
+        fault = faults.of_call(coroutine)
+        self._schedule.pause(coroutine.latency())
         restarts = faults.restarts
         if fault:
-            faults.before(strand, fault)
+            faults.before(coroutine, fault)
         self._refuse_if_away(reads)
         if fault is Fault.LOST_CALL:
             raise ConnectionError("the call was lost")
-        faults.told(strand, name)
+        faults.told(coroutine, name)
         answer = action()
         if fault:
-            faults.after(strand, fault, action)
+            faults.after(coroutine, fault, action)
         if fault is Fault.LOST_ANSWER:
             raise ConnectionError("the answer was lost")
-        if strand.random() < SLOW_ANSWERS:
-            self._schedule.pause(strand.latency())
+        if coroutine.random() < SLOW_ANSWERS:
+            self._schedule.pause(coroutine.latency())
         if restarts != faults.restarts:
             raise ConnectionError("the server was started again before its answer came")
         return answer
 
     def reach(self, action: Callable[[], T]) -> T:
         """The answer of the object store, some time later. Raises what obstore would."""
-        strand = self._schedule.strand
-        if strand:
-            self._schedule.pause(strand.latency())
+        coroutine = self._schedule.coroutine
+        if coroutine:
+            self._schedule.pause(coroutine.latency())
             if self._faults.lasts(Fault.OBJECTS_AWAY):
                 raise GenericError("the object store does not answer")
         return action()

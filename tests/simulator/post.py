@@ -36,15 +36,15 @@ class Post:
         """Workers are not probed here."""
 
     def _send(self, message: Released) -> None:
-        strand, worker = self._schedule.strand, self._workers.get(message.worker_id)
-        if strand is None or worker is None:
+        coroutine, worker = self._schedule.coroutine, self._workers.get(message.worker_id)
+        if coroutine is None or worker is None:
             return
-        delays = [strand.latency()]
-        if self._faults.happens(strand, Fault.LOST_MESSAGE, often=OFTEN):
+        delays = [coroutine.latency()]
+        if self._faults.happens(coroutine, Fault.LOST_MESSAGE, often=OFTEN):
             return
-        if self._faults.happens(strand, Fault.REPEATED_MESSAGE, often=OFTEN):
-            delays.append(strand.latency() * 10)
-        if self._faults.happens(strand, Fault.LATE_MESSAGE, often=OFTEN):
-            delays[0] = SLOWEST_SECONDS * strand.random() ** 2
+        if self._faults.happens(coroutine, Fault.REPEATED_MESSAGE, often=OFTEN):
+            delays.append(coroutine.latency() * 10)
+        if self._faults.happens(coroutine, Fault.LATE_MESSAGE, often=OFTEN):
+            delays[0] = SLOWEST_SECONDS * coroutine.random() ** 2
         for delay in delays:
             worker.deliver(message.kind, message.operation_id, delay)

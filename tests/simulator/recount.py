@@ -54,7 +54,7 @@ def _turns(records: Records, settings: Settings) -> Iterator[str]:
 
 def _claims(records: Records, _: Settings) -> Iterator[str]:
     """What runs was claimed by the worker that holds its session, and what has run was ended under its last claim.
-    A claim is named after the strand that made it, and that after its worker."""
+    A claim is named after the coroutine that made it, and that after its worker."""
     for id, operation in records.operations.items():
         claim = operation.get("claim", b"").decode()
         if operation["state"] == b"RUNNING":

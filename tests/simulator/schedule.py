@@ -26,9 +26,9 @@ class Process:
         """Called before each of its turns."""
 
 
-class Strand(greenlet):
+class Coroutine(greenlet):
     """A thread of one process. Its random numbers depend on the seed and its name alone, so that a history from which
-    another strand or one fault is left out stays as it was until that is missed."""
+    another coroutine or one fault is left out stays as it was until that is missed."""
 
     def __init__(self, schedule: "Schedule", process: Process, name: str, action: Callable[[], object]) -> None:
         super().__init__(self._run, schedule.hub)
@@ -62,15 +62,15 @@ class Schedule:
         self.failures: list[str] = []
         self.process = Process("nobody")
         self.hub = getcurrent()
-        self._events: list[tuple[float, int, Strand, int]] = []
+        self._events: list[tuple[float, int, Coroutine, int]] = []
         self._numbers = count()
-        self._strands: list[Strand] = []
+        self._coroutines: list[Coroutine] = []
 
     @property
-    def strand(self) -> Strand | None:
+    def coroutine(self) -> Coroutine | None:
         """The one that runs just now; None outside `run`."""
         current = getcurrent()
-        return current if isinstance(current, Strand) else None
+        return current if isinstance(current, Coroutine) else None
 
     @contextmanager
     def inside(self, process: Process) -> Iterator[None]:
@@ -80,30 +80,32 @@ class Schedule:
         yield
         self.process = before
 
-    def spawn(self, name: str, action: Callable[[], object], after: float = 0.0, by: Process | None = None) -> Strand:
-        strand = Strand(self, by or self.process, name, action)
-        self._strands.append(strand)
-        self._resume_at(self.now + after, strand)
-        return strand
+    def spawn(
+        self, name: str, action: Callable[[], object], after: float = 0.0, by: Process | None = None
+    ) -> Coroutine:
+        coroutine = Coroutine(self, by or self.process, name, action)
+        self._coroutines.append(coroutine)
+        self._resume_at(self.now + after, coroutine)
+        return coroutine
 
     def pause(self, seconds: float) -> None:
-        strand = self._alive()
-        self._resume_at(self.now + seconds, strand)
-        self._switch(strand)
+        coroutine = self._alive()
+        self._resume_at(self.now + seconds, coroutine)
+        self._switch(coroutine)
 
-    def wait(self, waiters: list[Strand], seconds: float | None = None) -> None:
+    def wait(self, waiters: list[Coroutine], seconds: float | None = None) -> None:
         """Until `wake` is called with the same list, or the time is up."""
-        strand = self._alive()
-        waiters.append(strand)
+        coroutine = self._alive()
+        waiters.append(coroutine)
         if seconds is not None:
-            self._resume_at(self.now + seconds, strand)
-        self._switch(strand)
-        if strand in waiters:
-            waiters.remove(strand)
+            self._resume_at(self.now + seconds, coroutine)
+        self._switch(coroutine)
+        if coroutine in waiters:
+            waiters.remove(coroutine)
 
-    def wake(self, waiters: list[Strand]) -> None:
-        for strand in waiters:
-            self._resume_at(self.now, strand)
+    def wake(self, waiters: list[Coroutine]) -> None:
+        for coroutine in waiters:
+            self._resume_at(self.now, coroutine)
         waiters.clear()
 
     def run(self, until: Callable[[], bool], most_seconds: float) -> None:
@@ -111,42 +113,42 @@ class Schedule:
         while not until():
             if not self._events or self._events[0][0] > most_seconds:
                 raise TimeoutError
-            at, _, strand, turn = heappop(self._events)
-            process = strand.process
-            if strand.turn != turn or process.is_dead or strand.dead:
+            at, _, coroutine, turn = heappop(self._events)
+            process = coroutine.process
+            if coroutine.turn != turn or process.is_dead or coroutine.dead:
                 continue
             if process.stands_until > at:
-                self._resume_at(process.stands_until, strand)
+                self._resume_at(process.stands_until, coroutine)
                 continue
             self.now = at
-            strand.turn += 1
+            coroutine.turn += 1
             self.process = process
             process.resume()
-            strand.switch()
+            coroutine.switch()
 
     def close(self) -> None:
-        """Ends all strands; what they do at their end reaches nobody."""
-        for strand in self._strands:
-            strand.process.is_dead = True
-        for strand in self._strands:
-            while not strand.dead:
-                self.process = strand.process
+        """Ends all coroutines; what they do at their end reaches nobody."""
+        for coroutine in self._coroutines:
+            coroutine.process.is_dead = True
+        for coroutine in self._coroutines:
+            while not coroutine.dead:
+                self.process = coroutine.process
                 self.process.resume()
-                strand.throw(GreenletExit)
+                coroutine.throw(GreenletExit)
 
-    def _resume_at(self, time: float, strand: Strand) -> None:
-        heappush(self._events, (time, next(self._numbers), strand, strand.turn))
+    def _resume_at(self, time: float, coroutine: Coroutine) -> None:
+        heappush(self._events, (time, next(self._numbers), coroutine, coroutine.turn))
 
-    def _alive(self) -> Strand:
-        strand = self.strand
-        assert strand, "only a strand may wait"
-        if strand.process.is_dead:
+    def _alive(self) -> Coroutine:
+        coroutine = self.coroutine
+        assert coroutine, "only a coroutine may wait"
+        if coroutine.process.is_dead:
             raise GreenletExit
-        return strand
+        return coroutine
 
-    def _switch(self, strand: Strand) -> None:
+    def _switch(self, coroutine: Coroutine) -> None:
         self.hub.switch()
-        if strand.process.is_dead:
+        if coroutine.process.is_dead:
             raise GreenletExit
 
 

@@ -130,16 +130,16 @@ def end_process(*_: object) -> None:
 
 
 def new_id() -> str:
-    """Of the strand that asks: the same in each run."""
-    strand = running().strand
-    if strand is None:
+    """Of the coroutine that asks: the same in each run."""
+    coroutine = running().coroutine
+    if coroutine is None:
         return f"{running().process.name}-0"
-    strand.ids += 1
-    return f"{strand.name}-{strand.ids}"
+    coroutine.ids += 1
+    return f"{coroutine.name}-{coroutine.ids}"
 
 
 def begin(action: Callable[[], T]) -> "threads.Promise[T]":
-    """Runs it in a strand of its own."""
+    """Runs it in a coroutine of its own."""
     return threads.Executor(thread_name_prefix=new_id()).submit(action)
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.simulator.schedule import Strand, running
+from tests.simulator.schedule import Coroutine, running
 
 T = TypeVar("T")
 
@@ -21,7 +21,7 @@ def sleep(seconds: float) -> None:
 class Lock:
     def __init__(self) -> None:
         self._is_held = False
-        self._waiters: list[Strand] = []
+        self._waiters: list[Coroutine] = []
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         schedule = running()
@@ -52,7 +52,7 @@ class Condition:
     """Nobody pauses inside it but in `wait_for`, so that it needs no lock."""
 
     def __init__(self) -> None:
-        self._waiters: list[Strand] = []
+        self._waiters: list[Coroutine] = []
 
     def wait_for(self, predicate: Callable[[], bool]) -> None:
         while not predicate():
@@ -71,7 +71,7 @@ class Condition:
 class Event:
     def __init__(self) -> None:
         self._is_set = False
-        self._waiters: list[Strand] = []
+        self._waiters: list[Coroutine] = []
 
     def is_set(self) -> bool:
         return self._is_set

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from stack.log import Log
-from stack.restarts import MOST_ENDS, WELL_SECONDS, Restarts, Row
+from stack.restarts import MOST_ENDS, STABLE_SECONDS, Restarts, Streak
 from stack.stack import Stack, StackError
 from tests.stack.small import SLEEP, service
 from tests.waiting import eventually
@@ -67,7 +67,7 @@ def test_what_was_well_for_long_is_started_again_soon(stack: Stack, output: io.S
     for pause in (1, 2):
         watched.kill()
         assert not watched.look_after(0) and watched.look_after(pause)
-    watched.clock.now += WELL_SECONDS
+    watched.clock.now += STABLE_SECONDS
     watched.kill()
     assert not watched.look_after(0) and watched.look_after(1)
 
@@ -96,7 +96,7 @@ def test_each_service_has_its_own_row(stack: Stack, output: io.StringIO) -> None
 
 
 @pytest.mark.parametrize(
-    ("codes", "is_hopeless"),
+    ("codes", "is_crash_loop"),
     [
         ([1] * 4, False),
         ([1] * 5, True),
@@ -107,8 +107,8 @@ def test_each_service_has_its_own_row(stack: Stack, output: io.StringIO) -> None
         ([KILLED] * 20, False),
     ],
 )
-def test_only_ends_of_its_own_choice_with_one_code_in_a_row_are_hopeless(codes: list[int], is_hopeless: bool) -> None:
-    row = Row()
+def test_only_ends_of_its_own_choice_with_one_code_in_a_row_are_hopeless(codes: list[int], is_crash_loop: bool) -> None:
+    streak = Streak()
     for code in codes:
-        row.add(code)
-    assert row.is_hopeless == is_hopeless
+        streak.add(code)
+    assert streak.is_crash_loop == is_crash_loop

@@ -114,13 +114,13 @@ def test_what_records_refer_to_stays_for_longer_than_a_day(bench: Bench, setting
 def on_their_way(bench: Bench) -> list[str]:
     """The paths of objects that no record refers to."""
     redis: Any = bench.redis
-    return [path.decode() for path in redis.zrange("celerity:loose", 0, -1)]
+    return [path.decode() for path in redis.zrange("celerity:unreferenced", 0, -1)]
 
 
 def age(bench: Bench) -> None:
     """A day goes by for what is on its way."""
     for path in on_their_way(bench):
-        bench.redis.zincrby("celerity:loose", -86_401.0, path)
+        bench.redis.zincrby("celerity:unreferenced", -86_401.0, path)
 
 
 def test_a_refused_request_is_told_so_though_its_object_cannot_be_deleted(

@@ -89,7 +89,7 @@ class EngineCore:
             choose(kernels_for(self._dtype) if config.kernels == "auto" else config.kernels)
         self._models: dict[BaseModel, ServedModel] = {}
         # What waits for its base model, by session.
-        self._coming: dict[str, tuple[Future[None], Creation]] = {}
+        self._pending: dict[str, tuple[Future[None], Creation]] = {}
         self._residents: dict[str, Resident] = {}
         self._scheduler = FairScheduler()
         self.decode_fill, self.training_fill = Fill(config.max_batch_sequences), Fill(config.micro_batch_tokens)
@@ -107,18 +107,18 @@ class EngineCore:
         return total_bytes(self._device)
 
     def create_adapter(self, future: "Future[None]", session_id: str, creation: Creation) -> None:
-        """A session that is here already begins again. What waits for a base model, `create_coming` makes."""
+        """A session that is here already begins again. What waits for a base model, `create_pending` makes."""
         self._evict(session_id)
         if creation.loading.done():
             self._create(future, session_id, creation)
         else:
-            self._coming[session_id] = future, creation
+            self._pending[session_id] = future, creation
 
-    def create_coming(self, future: "Future[None]") -> None:
+    def create_pending(self, future: "Future[None]") -> None:
         """The adapters whose base model has been loaded since they were asked for, or has failed to be."""
-        for session_id, (waiting, creation) in list(self._coming.items()):
+        for session_id, (waiting, creation) in list(self._pending.items()):
             if creation.loading.done():
-                del self._coming[session_id]
+                del self._pending[session_id]
                 try:
                     self._create(waiting, session_id, creation)
                 except Exception as error:  # noqa: BLE001 - the boundary between one job and the loop that serves all
@@ -205,14 +205,14 @@ class EngineCore:
     def abandon_waiting(self, error: Exception) -> None:
         """Ends what has been started but has not run yet."""
         self._abandon(lambda work: not work.has_begun, error)
-        for waiting, _ in self._coming.values():
+        for waiting, _ in self._pending.values():
             fail(waiting, error)
-        self._coming.clear()
+        self._pending.clear()
 
     def drop_cancelled(self, future: "Future[None]") -> None:
         """Frees what is at work for callers who have given up."""
         self._abandon(lambda work: work.future.cancelled(), CancelledError())
-        self._coming = {id: coming for id, coming in self._coming.items() if not coming[0].cancelled()}
+        self._pending = {id: pending for id, pending in self._pending.items() if not pending[0].cancelled()}
         answer(future, None)
 
     def _served(self, base: BaseModel) -> ServedModel:
@@ -231,8 +231,8 @@ class EngineCore:
     def _evict(self, session_id: str) -> None:
         """Frees the adapter; what the session has in flight fails."""
         error = session_not_active(f"Session {session_id} was taken off this worker.")
-        if coming := self._coming.pop(session_id, None):
-            fail(coming[0], error)
+        if pending := self._pending.pop(session_id, None):
+            fail(pending[0], error)
         resident = self._residents.pop(session_id, None)
         if resident is None:
             return

@@ -1,6 +1,6 @@
 """Torch has one default dtype for all threads of a process, and transformers changes it while it makes a model.
 
-Whoever makes one beside an engine does it in turn with others who do, and while that engine's thread is at rest: what
+Whoever makes one beside an engine does it in turn with others who do, and while that engine's thread is paused: what
 it computes meanwhile would be of another dtype.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from transformers import modeling_utils
 
-# In the thread that makes models beside an engine: what lets that one rest.
-at_rest: ContextVar[Callable[[], AbstractContextManager[Any]]] = ContextVar("at_rest", default=nullcontext)
+# In the thread that makes models beside an engine: what pauses that one.
+pausing: ContextVar[Callable[[], AbstractContextManager[Any]]] = ContextVar("pausing", default=nullcontext)
 
 _turn = RLock()
 _changed = modeling_utils.local_torch_dtype
@@ -23,8 +23,8 @@ _changed = modeling_utils.local_torch_dtype
 @contextmanager
 def _in_turn(dtype: torch.dtype, model_class_name: str | None = None) -> Iterator[None]:
     with _turn:
-        resting = nullcontext if dtype is torch.get_default_dtype() else at_rest.get()
-        with resting(), _changed(dtype, model_class_name):
+        paused = nullcontext if dtype is torch.get_default_dtype() else pausing.get()
+        with paused(), _changed(dtype, model_class_name):
             yield
 
 

@@ -57,7 +57,7 @@ class Engine:
         # As it was chosen here: for the threads of the engine torch would choose by what another engine has set.
         self._threads = torch.get_num_threads()
         self._core = EngineCore(config)
-        self._loader = ModelLoader(config, self._threads, self._resting)
+        self._loader = ModelLoader(config, self._threads, self._paused)
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._closed = self._leaves = False
@@ -98,7 +98,7 @@ class Engine:
         created = self._submit(partial(self._core.create_adapter, session_id=session_id, creation=creation))
         if not loading.done():
             # Behind the call itself, however soon it is.
-            loading.add_done_callback(lambda _: self._submit(self._core.create_coming))
+            loading.add_done_callback(lambda _: self._submit(self._core.create_pending))
         return created
 
     def free_bytes(self) -> int:
@@ -166,22 +166,22 @@ class Engine:
             self._submit(self._core.drop_cancelled)
 
     @contextmanager
-    def _resting(self) -> Iterator[None]:
+    def _paused(self) -> Iterator[None]:
         """While the engine's thread does nothing. Raises EngineClosedError."""
-        rests, is_over = threading.Event(), threading.Event()
+        is_paused, is_over = threading.Event(), threading.Event()
 
-        def rest(future: "Future[None]") -> None:
+        def pause(future: "Future[None]") -> None:
             assert commit(future), "nobody else has it"
-            rests.set()
+            is_paused.set()
             is_over.wait()
             future.set_result(None)
 
-        resting = self._submit(rest)
-        resting.add_done_callback(lambda _: rests.set())
-        rests.wait()
+        paused = self._submit(pause)
+        paused.add_done_callback(lambda _: is_paused.set())
+        is_paused.wait()
         try:
-            if resting.done():
-                resting.result()
+            if paused.done():
+                paused.result()
             yield
         finally:
             is_over.set()

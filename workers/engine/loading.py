@@ -81,7 +81,7 @@ def _refuse_batch_dependent_rope(config: Any) -> None:
 
 def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch.dtype) -> None:
     """Before anything is allocated: transformers makes what a file lacks, however large a configuration has it."""
-    # In torch's default dtype, so that no engine has to rest for it.
+    # In torch's default dtype, so that no engine has to pause for it.
     model = empty_model(directory, config, torch.float32)
     sizes = [weight.numel() for weight in model.parameters()]
     weights, stored = sum(sizes), sum(file.stat().st_size for file in directory.rglob("*.safetensors"))

@@ -14,7 +14,7 @@ from contract.operation import ErrorCode, OperationFailedError
 from workers.engine.base_model import BaseModel
 from workers.engine.commit import answer, fail
 from workers.engine.config import EngineConfig
-from workers.engine.default_dtype import at_rest
+from workers.engine.default_dtype import pausing
 from workers.engine.failures import EngineClosedError, as_failure, in_a_line, is_of_the_machine, model_refused
 from workers.engine.free_memory import give_back
 from workers.engine.threads import use_half_of_the_threads, use_threads
@@ -27,12 +27,12 @@ CLOSED = "the engine was closed before its base model was loaded"
 class ModelLoader:
     """Loads one model at a time in a thread of its own, with half of the engine's threads. What is loaded stays."""
 
-    def __init__(self, config: EngineConfig, threads: int, resting: Callable[[], AbstractContextManager[Any]]) -> None:
-        """`threads` are the engine's; `resting` lets it rest."""
+    def __init__(self, config: EngineConfig, threads: int, paused: Callable[[], AbstractContextManager[Any]]) -> None:
+        """`threads` are the engine's; `paused` keeps its thread paused."""
         self._config = config
-        self._executor = ThreadPoolExecutor(1, "model-loader", partial(_begin_thread, threads, resting))
+        self._executor = ThreadPoolExecutor(1, "model-loader", partial(_begin_thread, threads, paused))
         self._loads: dict[Path, Future[BaseModel]] = {}
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
         self._is_closed = False
 
     def load(self, directory: Path) -> "Future[BaseModel]":
@@ -42,7 +42,7 @@ class ModelLoader:
         Fails with OperationFailedError, EngineClosedError, or with what is the machine's fault and may pass.
         """
         own: Future[BaseModel] = Future()
-        with self._door:
+        with self._lock:
             if self._is_closed:
                 own.set_exception(EngineClosedError(CLOSED))
                 return own
@@ -54,7 +54,7 @@ class ModelLoader:
 
     def close(self) -> None:
         """Waits for the model that is being loaded, which gives up at its next step, and for no other."""
-        with self._door:
+        with self._lock:
             self._is_closed = True
         self._executor.shutdown(cancel_futures=True)
 
@@ -84,10 +84,10 @@ class ModelLoader:
             raise OperationFailedError(ErrorCode.TIMEOUT, message)
 
 
-def _begin_thread(threads: int, resting: Callable[[], AbstractContextManager[Any]]) -> None:
+def _begin_thread(threads: int, paused: Callable[[], AbstractContextManager[Any]]) -> None:
     use_threads(threads)
     use_half_of_the_threads()
-    at_rest.set(resting)
+    pausing.set(paused)
 
 
 def _hand_on(own: "Future[BaseModel]", shared: "Future[BaseModel]") -> None:
