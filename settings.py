@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from contract.limits import LEAST_BODY_LIMIT, MOST_SAMPLES, Limits
-from contract.redis_url import RedisUrl, read_redis_url
-from contract.time_limits import TimeLimits
+from domain.limits import LEAST_BODY_LIMIT, MOST_SAMPLES, Limits
+from domain.redis_url import RedisUrl, read_redis_url
+from domain.time_limits import TimeLimits
 
 DAY = 86_400.0
-# Of whoever calls the server, from the same terminal perhaps; see celerity/remote.py.
+# Of whoever calls the server, from the same terminal perhaps; see cli/remote.py.
 CLIENT_VARIABLES = ("CELERITY_CLIENT_URL", "CELERITY_CLIENT_KEY")
 MOST_SECONDS = 36_500 * DAY
 # Settings with several values, between commas.

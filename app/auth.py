@@ -7,8 +7,8 @@ from werkzeug.exceptions import Unauthorized
 from app.host import check_host
 from app.links import LINKS
 from app.state import state
-from contract.api_key import ANONYMOUS
-from contract.session import Session
+from domain.api_key import ANONYMOUS
+from domain.session import Session
 from store.errors import NotFoundError
 
 OPEN_PATHS = ("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")

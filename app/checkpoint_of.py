@@ -2,7 +2,7 @@
 
 from app.auth import caller
 from app.state import state
-from contract.checkpoint import Checkpoint
+from domain.checkpoint import Checkpoint
 from schemas.problems import refusal
 from store.errors import NotFoundError
 

@@ -9,7 +9,7 @@ from werkzeug.exceptions import Forbidden, NotFound
 from app.bodies import body_limit, read_body
 from app.signing import sign, unsign
 from app.state import state
-from contract.checkpoint import Checkpoint, Part
+from domain.checkpoint import Checkpoint, Part
 from schemas.checkpoints import files_of
 from store.errors import ObjectsAwayError
 

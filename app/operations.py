@@ -10,8 +10,8 @@ from app.auth import own_session
 from app.idempotency import current_once
 from app.state import state
 from app.waiting import APPLIED, held, preferred_wait
-from contract.operation import Operation, OperationKind, OperationStatus
-from contract.session import Session
+from domain.operation import Operation, OperationKind, OperationStatus
+from domain.session import Session
 from schemas.operations import operation_view
 from schemas.time_limit import check_timeout
 from tracing import mark

@@ -2,8 +2,8 @@
 
 from app.errors import UnavailableError
 from app.state import state
-from contract.model import ModelCard
-from contract.session import SessionSpec
+from domain.model import ModelCard
+from domain.session import SessionSpec
 from models.hub import UnknownModelError
 from schemas.problems import refusal, shorten
 from store.workers import Worker, needed

@@ -5,7 +5,7 @@ import os
 from celery import current_app
 from flask import Flask
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 
 # What is asked for every few seconds by machines, unless the variable of the stock instrumentation says otherwise.
 EXCLUDED_VARIABLE, EXCLUDED = "OTEL_PYTHON_FLASK_EXCLUDED_URLS", "healthz,readyz,metrics,console/.*"

@@ -17,8 +17,8 @@ from benchmarks.peers.celerity import Celerity, grpo_request, sample_request
 from benchmarks.report import write_report
 from benchmarks.roster import THREADS
 from benchmarks.workloads import ALPHA, RANK, Writer, ragged_lengths
-from contract.forward_backward import CrossEntropy, Loss
-from contract.session import LoraConfig
+from domain.forward_backward import CrossEntropy, Loss
+from domain.session import LoraConfig
 
 SAMPLED: dict[str, dict[str, Any]] = {
     "sample": {},

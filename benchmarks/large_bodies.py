@@ -17,7 +17,7 @@ import orjson
 from benchmarks.puppet import Puppet, puppet
 from benchmarks.report import write_report
 from benchmarks.round_trip import Client
-from contract.sample import SampleResult, Sequence, StopReason
+from domain.sample import SampleResult, Sequence, StopReason
 from tests.stories.client import SESSIONS, Json, prompt, sample_body, train_body
 
 SAMPLES, TOKENS = 250, 4_000

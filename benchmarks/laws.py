@@ -15,8 +15,8 @@ from benchmarks.peers.celerity import Celerity, sample_request
 from benchmarks.report import write_report
 from benchmarks.roster import THREADS
 from benchmarks.workloads import RANK, Sampling, Writer
-from contract.forward_backward import CrossEntropy, ForwardBackwardRequest
-from contract.sample import SampleResult, Sequence
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest
+from domain.sample import SampleResult, Sequence
 
 # Of the largest gap between sampler and trainer, and of the mean of all gaps. On a CPU both sum in one order, so that
 # nothing but the log-softmax differs.

@@ -14,7 +14,7 @@ from redis import Redis
 
 from benchmarks.finished import announcement
 from benchmarks.round_trip import Client
-from contract.model import ModelCard
+from domain.model import ModelCard
 from settings import Settings
 from stack.running import running_stack
 from store import keys

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from contract.model import ModelCard
+from domain.model import ModelCard
 from models.config import stated_model
 from models.folders import NO_MODEL, is_model, model_directories
 from models.hub import Hub

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.model import Described, ModelCard
+from domain.model import Described, ModelCard
 from models.json_file import read_object
 from models.sizes import CONTEXT, HEAD_SIZE, HEADS, HIDDEN, INNER, KEY_HEADS, LAYERS, VOCABULARY, refuse_excess, whole
 

@@ -13,8 +13,8 @@ from huggingface_hub.errors import EntryNotFoundError, HFValidationError
 from huggingface_hub.hf_api import RepoSibling
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]  # public, though not listed
 
-from contract.model import NO_TOKENIZER, TOKENIZER_FILES, Described, ModelCard
-from contract.operation import ErrorCode, OperationFailedError
+from domain.model import NO_TOKENIZER, TOKENIZER_FILES, Described, ModelCard
+from domain.operation import ErrorCode, OperationFailedError
 from models.config import NAME, LeftOutError, read_card
 from models.folders import SERVED
 from models.json_file import MOST_BYTES, read_object

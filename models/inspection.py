@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from contract.model import Described, ModelCard
+from domain.model import Described, ModelCard
 from models.config import NAME, read_card, refuse_quantized, stated_config
 from models.files import refuse_strange_files
 from models.json_file import read_object

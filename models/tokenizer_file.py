@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 from huggingface_hub import try_to_load_from_cache
 
-from contract.model import NO_TOKENIZER, TOKENIZER_FILES
+from domain.model import NO_TOKENIZER, TOKENIZER_FILES
 from models.folders import model_folders
 from models.json_file import POINTER, refuse_pointer
 

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 from marshmallow import ValidationError, fields
 
-from contract.limits import MOST_ENTRIES
+from domain.limits import MOST_ENTRIES
 from schemas.bounds import FLOAT32, FLOAT32_MAX, INT32_MAX, INT64, Bounds
 from schemas.fields import DECIMAL, Integer, read_integer
 from schemas.skeleton import read_text

@@ -4,9 +4,9 @@ from typing import Any, get_args
 
 import numpy as np
 
-from contract.forward_backward import ForwardBackwardRequest, Grpo, Loss, PolicyLoss
-from contract.limits import Limits
-from contract.model import ModelCard
+from domain.forward_backward import ForwardBackwardRequest, Grpo, Loss, PolicyLoss
+from domain.limits import Limits
+from domain.model import ModelCard
 from schemas.model_input import outside_vocabulary, over_context, vocabulary_sentence
 from schemas.packing import Packing
 from schemas.problems import refusal

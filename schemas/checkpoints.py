@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, Part
+from domain.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, Part
 from schemas.base import AnswerSchema, QuerySchema
 from schemas.fields import Choice, prefixed
 from schemas.operations import OperationSchema, identifier, rfc3339, timestamp

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 from marshmallow import fields
 
-from contract.forward_backward import ForwardBackwardRequest, Grpo, Loss
-from contract.limits import MOST_SAMPLES, Limits
-from contract.model import ModelCard
+from domain.forward_backward import ForwardBackwardRequest, Grpo, Loss
+from domain.limits import MOST_SAMPLES, Limits
+from domain.model import ModelCard
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.batch import check_batch, pack
 from schemas.fields import BoundedList

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import fields, post_load
 
-from contract.forward_backward import Aggregation, CrossEntropy, Grpo, Loss
+from domain.forward_backward import Aggregation, CrossEntropy, Grpo, Loss
 from schemas.base import RequestSchema
 from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import AnyCaseChoice, Choice, Number, prefixed

@@ -7,8 +7,8 @@ import msgspec
 import numpy as np
 from marshmallow import ValidationError, fields, post_load
 
-from contract.limits import MOST_ENTRIES
-from contract.model import ModelCard
+from domain.limits import MOST_ENTRIES
+from domain.model import ModelCard
 from schemas.arrays import TOO_MANY, IntegerArray, narrowed
 from schemas.base import RequestSchema
 from schemas.bounds import INT64_MAX, Bounds

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.model import ModelCard
+from domain.model import ModelCard
 from schemas.base import AnswerSchema
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.operation import ErrorCode, Operation, OperationKind, OperationStatus
+from domain.operation import ErrorCode, Operation, OperationKind, OperationStatus
 from schemas.base import AnswerSchema
 from schemas.fields import Choice, prefixed
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.optim_step import OptimStepRequest
+from domain.optim_step import OptimStepRequest
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import Number

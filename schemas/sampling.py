@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from marshmallow import fields, post_load, pre_dump, validate
 
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.sample import SampleRequest, SampleResult, SamplingParams, StopReason
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.sample import SampleRequest, SampleResult, SamplingParams, StopReason
 from schemas.arrays import AnswerArray, IntegerArray
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import FLOAT32_MAX, FLOAT32_TINY, INT32_MAX, INT64_MAX, Bounds

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 from marshmallow import fields, validate
 
-from contract.checkpoint import Checkpoint, CheckpointKind
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
+from domain.checkpoint import Checkpoint, CheckpointKind
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.session import LoraConfig, Session, SessionSpec, SessionStatus
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import INT32_MAX, Bounds
 from schemas.fields import Choice, Integer, Number

@@ -1,7 +1,7 @@
 """How long the operation that a request asks for may run, up to the server's limit for its kind."""
 
-from contract.operation import OperationKind
-from contract.time_limits import TimeLimits, setting_of
+from domain.operation import OperationKind
+from domain.time_limits import TimeLimits, setting_of
 from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import Number
 from schemas.problems import refusal

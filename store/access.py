@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from redis.exceptions import AuthenticationError, ConnectionError, ExecAbortError, NoPermissionError, ResponseError
 
-from contract.redis_url import RedisUrl
+from domain.redis_url import RedisUrl
 from store import keys
 from store.connection import ANSWER_SECONDS, RawRedis
 

@@ -4,7 +4,7 @@ import hashlib
 import secrets
 from collections.abc import Iterable
 
-from contract.api_key import ANONYMOUS, ApiKey, KeyLimits
+from domain.api_key import ANONYMOUS, ApiKey, KeyLimits
 from store import keys
 from store.context import Context
 from store.errors import LimitReachedError, NotFoundError

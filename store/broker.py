@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from contract.redis_url import RedisUrl
+from domain.redis_url import RedisUrl
 from store import keys
 
 

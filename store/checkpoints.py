@@ -12,9 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from contract.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, NewFile, Part
-from contract.codec import decode
-from contract.operation import ErrorCode, OperationFailedError
+from domain.checkpoint import Checkpoint, CheckpointFile, CheckpointKind, NewFile, Part
+from domain.codec import decode
+from domain.operation import ErrorCode, OperationFailedError
 from settings import DAY
 from store import keys
 from store.claims import Claim

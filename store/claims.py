@@ -4,13 +4,13 @@ from typing import TypeVar
 
 import msgspec
 
-from contract.checkpoint import Checkpoint
-from contract.codec import decode, encode
-from contract.figures import NO_FIGURES, Figures
-from contract.operation import ErrorCode, OperationError, OperationKind
-from contract.optim_step import OptimStepResult
-from contract.session import SessionSpec
-from contract.weights_sync import WeightsSyncResult
+from domain.checkpoint import Checkpoint
+from domain.codec import decode, encode
+from domain.figures import NO_FIGURES, Figures
+from domain.operation import ErrorCode, OperationError, OperationKind
+from domain.optim_step import OptimStepResult
+from domain.session import SessionSpec
+from domain.weights_sync import WeightsSyncResult
 from store import keys
 from store.context import Context
 from store.records import OPERATION_FIELDS, operation_from

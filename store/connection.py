@@ -8,7 +8,7 @@ from redis import BlockingConnectionPool, Connection, Redis, SSLConnection, Unix
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from contract.redis_url import FILES, RedisUrl
+from domain.redis_url import FILES, RedisUrl
 
 # More threads than this wait for each other: 256 requests that hear of one end at once would otherwise open as many
 # connections, and redis-py refuses more than 100. Commands take less than a millisecond.

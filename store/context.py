@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 from settings import Settings
 from store.connection import RawRedis
 from store.dispatch import Dispatcher, Released

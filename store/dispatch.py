@@ -6,8 +6,8 @@ from typing import NamedTuple
 from celery import Celery
 from kombu.exceptions import OperationalError
 
-from contract.operation import OperationKind
-from contract.redis_url import RedisUrl
+from domain.operation import OperationKind
+from domain.redis_url import RedisUrl
 from store.broker import broker_settings
 from store.errors import Unavailable
 from tracing import within

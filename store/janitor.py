@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterable
 from typing import Protocol
 
-from contract.session import Session, SessionStatus
+from domain.session import Session, SessionStatus
 from settings import DAY
 from store import keys
 from store.context import Context

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count
 from uuid import uuid4
 
-from contract.codec import decode, encode
-from contract.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
-from contract.session import SessionStatus
+from domain.codec import decode, encode
+from domain.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
+from domain.session import SessionStatus
 from store import keys
 from store.context import Context
 from store.errors import KeyReusedError, NotFoundError, ResourcesStoppedError

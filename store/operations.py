@@ -8,9 +8,9 @@ from uuid import uuid4
 
 import msgspec
 
-from contract.codec import decode, encode
-from contract.operation import Operation, OperationKind, OperationStatus
-from contract.session import Session, SessionStatus
+from domain.codec import decode, encode
+from domain.operation import Operation, OperationKind, OperationStatus
+from domain.session import Session, SessionStatus
 from store import keys
 from store.context import Context
 from store.errors import (

@@ -1,10 +1,10 @@
-"""Redis hashes as the plain records of contract/."""
+"""Redis hashes as the plain records of domain/."""
 
 from collections.abc import Sequence
 
-from contract.codec import decode
-from contract.operation import ErrorCode, Operation, OperationError, OperationKind
-from contract.session import Labels, Session, SessionSpec, SessionStatus
+from domain.codec import decode
+from domain.operation import ErrorCode, Operation, OperationError, OperationKind
+from domain.session import Labels, Session, SessionSpec, SessionStatus
 from store.transitions import OperationState
 
 Values = Sequence[bytes | None]

@@ -5,9 +5,9 @@ from heapq import merge
 from itertools import count
 from uuid import uuid4
 
-from contract.checkpoint import Checkpoint
-from contract.codec import encode
-from contract.session import Labels, Session, SessionSpec, SessionStatus
+from domain.checkpoint import Checkpoint
+from domain.codec import encode
+from domain.session import Labels, Session, SessionSpec, SessionStatus
 from store import keys
 from store.context import Context
 from store.errors import (

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 from store.claims import Claim
 from store.context import Context
 from store.errors import ObjectMissingError, ObjectsAwayError

@@ -6,7 +6,7 @@ both as PENDING.
 
 from enum import StrEnum
 
-from contract.operation import OperationStatus
+from domain.operation import OperationStatus
 
 
 class OperationState(StrEnum):

@@ -4,9 +4,9 @@ from math import inf
 
 import msgspec
 
-from contract.codec import decode, encode
-from contract.model import ModelCard
-from contract.session import SessionSpec
+from domain.codec import decode, encode
+from domain.model import ModelCard
+from domain.session import SessionSpec
 from store import keys
 from store.context import Context
 

@@ -6,7 +6,7 @@ import pytest
 from celery import Celery
 from redis import SSLConnection, UnixDomainSocketConnection
 
-from contract.redis_url import RedisUrl, read_redis_url
+from domain.redis_url import RedisUrl, read_redis_url
 from settings import Settings, load_settings
 from store.broker import broker_settings
 from store.connection import connect

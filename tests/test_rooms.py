@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-ROOMS = ("contract", "models", "schemas", "app", "store", "workers", "stack", "client", "celerity", "tracing")
+ROOMS = ("domain", "models", "schemas", "app", "store", "workers", "stack", "client", "cli", "tracing")
 
 
 def test_dependencies_point_one_way() -> None:
@@ -16,7 +16,7 @@ def test_dependencies_point_one_way() -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
 
-@pytest.mark.parametrize("room", ["contract", "models.catalog", "schemas", "store", "app"])
+@pytest.mark.parametrize("room", ["domain", "models.catalog", "schemas", "store", "app"])
 def test_a_room_that_serves_requests_loads_no_torch(room: str) -> None:
     """An API process that loads torch takes a second and 300 MB more, and must not touch a GPU before it forks."""
     code = f"import sys, {room}; sys.exit('torch' in sys.modules)"

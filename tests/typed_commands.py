@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import click
 
-from celerity.program import celerity
+from cli.program import celerity
 from settings import load_settings
 from stack.process import ROOT
 from tests import compose
@@ -79,7 +79,7 @@ def _check_celerity(words: list[str]) -> None:
 
 
 def _check_module(module: str, words: list[str]) -> None:
-    if module == "celerity":
+    if module == "cli":
         _check_celerity(words)
         return
     assert find_spec(module), module

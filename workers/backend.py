@@ -9,9 +9,9 @@ import msgspec
 from celery import states
 from celery.backends.redis import RedisBackend
 
-from contract.figures import NO_FIGURES, Figures
-from contract.operation import ErrorCode, OperationError, OperationFailedError
-from contract.redis_url import RedisUrl
+from domain.figures import NO_FIGURES, Figures
+from domain.operation import ErrorCode, OperationError, OperationFailedError
+from domain.redis_url import RedisUrl
 from store.claims import Claim
 from store.errors import ObjectsAwayError
 from workers.engine.commit import FailedAfterCommitError

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import torch
 
-from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
+from domain.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from models.catalog import Catalog
 from store.claims import Claim
 from store.store import Store

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import TypeVar
 
-from contract.operation import ErrorCode, OperationFailedError, OperationKind
-from contract.time_limits import setting_of
+from domain.operation import ErrorCode, OperationFailedError, OperationKind
+from domain.time_limits import setting_of
 from workers.engine.commit import FailedAfterCommitError
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 from store.claims import Claim, Claims
 from store.errors import ObjectsAwayError, Unavailable
 from store.refusals import sentence

@@ -14,10 +14,10 @@ from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
-from contract.codec import decode
-from contract.forward_backward import ForwardBackwardRequest
-from contract.operation import ErrorCode, OperationFailedError, OperationKind
-from contract.optim_step import OptimStepRequest
+from domain.codec import decode
+from domain.forward_backward import ForwardBackwardRequest
+from domain.operation import ErrorCode, OperationFailedError, OperationKind
+from domain.optim_step import OptimStepRequest
 from models.catalog import Catalog, RefusedModelError
 from store.claims import Claim
 from store.snapshots import Replayed

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from contract.operation import OperationFailedError
+from domain.operation import OperationFailedError
 from settings import Settings
 from store.claims import Claim
 from store.store import Store

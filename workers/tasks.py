@@ -14,11 +14,11 @@ from celery import Task
 from celery.exceptions import Ignore
 from celery.worker.request import Request
 
-from contract.figures import figures_of_pass, figures_of_sample, figures_of_step
-from contract.forward_backward import ForwardBackwardRequest
-from contract.operation import OperationFailedError, OperationKind
-from contract.optim_step import OptimStepRequest
-from contract.sample import SampleRequest, ScoredPrompt
+from domain.figures import figures_of_pass, figures_of_sample, figures_of_step
+from domain.forward_backward import ForwardBackwardRequest
+from domain.operation import OperationFailedError, OperationKind
+from domain.optim_step import OptimStepRequest
+from domain.sample import SampleRequest, ScoredPrompt
 from store.claims import Claim, SuspectError
 from store.dispatch import PROBE
 from tracing import mark, span

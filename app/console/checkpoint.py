@@ -8,8 +8,8 @@ from app.console.blueprint import PREFIX, console
 from app.console.session import SESSION, own
 from app.links import downloads
 from app.state import state
-from contract.checkpoint import CheckpointKind, CheckpointRequest
-from contract.operation import OperationKind
+from domain.checkpoint import CheckpointKind, CheckpointRequest
+from domain.operation import OperationKind
 
 CHECKPOINT = f"{PREFIX}/checkpoints/<id:checkpoint_id>"
 

@@ -11,12 +11,12 @@ from app.console.sample import sample_page
 from app.console.session import SESSION, own
 from app.console.training import training_page
 from app.state import state
-from contract.checkpoint import Checkpoint
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import Operation, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult
-from contract.session import Session
+from domain.checkpoint import Checkpoint
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.operation import Operation, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleRequest, SampleResult
+from domain.session import Session
 from store.errors import NotFoundError
 
 OPERATION = f"{SESSION}/operations/<id:operation_id>"

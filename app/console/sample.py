@@ -6,8 +6,8 @@ import msgspec
 
 from app.console.pieces import Pieces
 from app.console.words import Word, by_logprob, plain
-from contract.sample import SampleRequest, SampleResult, Sequence
-from contract.session import Session
+from domain.sample import SampleRequest, SampleResult, Sequence
+from domain.session import Session
 
 MOST_PROMPTS = 8
 MOST_COMPLETIONS = 16

@@ -11,8 +11,8 @@ from app.console.blueprint import PREFIX, console
 from app.console.charts import CHARTS
 from app.console.timeline import PHASES, timeline
 from app.state import state
-from contract.operation import OperationStatus
-from contract.session import Session, SessionStatus
+from domain.operation import OperationStatus
+from domain.session import Session, SessionStatus
 
 MOST_OPERATIONS = 40
 MOST_CHECKPOINTS = 40

@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from contract.operation import Operation
+from domain.operation import Operation
 
 WIDTH = 600.0
 NARROWEST = 1.0

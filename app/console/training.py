@@ -7,8 +7,8 @@ import numpy as np
 
 from app.console.pieces import Pieces
 from app.console.words import Word, by_advantage, plain
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.session import Session
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.session import Session
 
 MOST_SAMPLES = 16
 MOST_TOKENS = 1000

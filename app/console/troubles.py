@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from app.console.formats import duration
-from contract.session import Session, SessionStatus
+from domain.session import Session, SessionStatus
 from store.workers import Worker
 
 

@@ -8,7 +8,7 @@ from werkzeug.wrappers import Response
 from app.host import check_host
 from app.signing import sign, unsign
 from app.state import state
-from contract.api_key import ANONYMOUS
+from domain.api_key import ANONYMOUS
 
 COOKIE = "celerity_console"
 SECONDS = 12 * 3600

@@ -8,8 +8,8 @@ from app.blueprint import Blueprint
 from app.links import downloads
 from app.operations import FOLLOWED, accept, read
 from app.state import state
-from contract.checkpoint import Checkpoint, CheckpointRequest
-from contract.operation import OperationKind
+from domain.checkpoint import Checkpoint, CheckpointRequest
+from domain.operation import OperationKind
 from schemas import examples
 from schemas.checkpoints import (
     CheckpointDownloadSchema,

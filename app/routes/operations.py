@@ -7,10 +7,10 @@ from app.blueprint import Blueprint
 from app.operations import FOLLOWED, accept, read
 from app.routes.sessions import PREFIX
 from app.state import state
-from contract.forward_backward import ForwardBackwardResult
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepResult
-from contract.sample import SampleResult
+from domain.forward_backward import ForwardBackwardResult
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepResult
+from domain.sample import SampleResult
 from schemas import examples
 from schemas.forward_backward import ForwardBackwardBodySchema, ForwardBackwardOperationSchema, forward_backward_request
 from schemas.operations import OperationSummarySchema, summary_view

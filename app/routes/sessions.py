@@ -9,7 +9,7 @@ from app.checkpoint_of import checkpoint_of
 from app.idempotency import current_once
 from app.placement import candidates, find_model
 from app.state import state
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 from schemas.pages import EmptySchema
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
 from schemas.time_limit import check_timeout

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from contract.limits import LEAST_BODY_LIMIT
+from domain.limits import LEAST_BODY_LIMIT
 
 SMALL_BODY = LEAST_BODY_LIMIT
 """A body up to this size is read before anyone is asked: so much every connection may cost."""

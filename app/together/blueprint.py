@@ -14,8 +14,8 @@ from app.bodies import Parser, hold
 from app.operations import awaited
 from app.state import state
 from app.waiting import preferred_wait
-from contract.operation import Operation, OperationKind
-from contract.session import Session
+from domain.operation import Operation, OperationKind
+from domain.session import Session
 from schemas.problems import refusal
 from schemas.skeleton import value_of
 from schemas.together.pages import SomeOf

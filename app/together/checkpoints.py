@@ -6,7 +6,7 @@ from app.auth import caller
 from app.links import downloads
 from app.state import state
 from app.together.blueprint import PREFIX, Blueprint
-from contract.checkpoint import Checkpoint
+from domain.checkpoint import Checkpoint
 from schemas.checkpoints import CheckpointDownloadSchema, DownloadSchema
 from schemas.together.checkpoints import CheckpointListSchema, CheckpointSchema, ListCheckpointsSchema, checkpoint_view
 from schemas.together.pages import page

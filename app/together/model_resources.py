@@ -7,7 +7,7 @@ from app.idempotency import current_once
 from app.placement import find_model
 from app.state import state
 from app.together.blueprint import PREFIX, Blueprint, is_mine
-from contract.model_resources import ModelResources
+from domain.model_resources import ModelResources
 from schemas.together.model_resources import (
     CreateModelResourcesSchema,
     EstimateSchema,

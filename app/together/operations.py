@@ -7,11 +7,11 @@ from msgspec.structs import replace
 from app.operations import accepted
 from app.state import state
 from app.together.blueprint import SESSIONS, Blueprint, apart, own_session, read
-from contract.forward_backward import ForwardBackwardResult
-from contract.operation import Operation, OperationKind, OperationStatus
-from contract.optim_step import OptimStepResult
-from contract.sample import SampleResult
-from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
+from domain.forward_backward import ForwardBackwardResult
+from domain.operation import Operation, OperationKind, OperationStatus
+from domain.optim_step import OptimStepResult
+from domain.sample import SampleResult
+from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from schemas.together import forward_backward as training
 from schemas.together import sampling
 from schemas.together.operations import WeightsSyncBodySchema, WeightsSyncOperationSchema, operation_view

@@ -4,8 +4,8 @@ from typing import Any
 
 from app.operations import accepted
 from app.together.blueprint import SESSIONS, Blueprint, own_session, read
-from contract.checkpoint import Checkpoint, CheckpointRequest
-from contract.operation import OperationKind
+from domain.checkpoint import Checkpoint, CheckpointRequest
+from domain.operation import OperationKind
 from schemas.pages import EmptySchema
 from schemas.together.checkpoints import (
     InferenceCheckpointOperationSchema,

@@ -9,9 +9,9 @@ from app.placement import candidates, find_model
 from app.state import state
 from app.together.blueprint import SESSIONS, Blueprint, is_mine, own_session
 from app.waiting import held, preferred_wait
-from contract.checkpoint import CheckpointKind
-from contract.model_resources import ModelResources
-from contract.session import Labels, Session
+from domain.checkpoint import CheckpointKind
+from domain.model_resources import ModelResources
+from domain.session import Labels, Session
 from schemas.pages import EmptySchema
 from schemas.problems import refusal
 from schemas.together.labels import LabelsSchema, changed

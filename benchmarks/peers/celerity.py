@@ -20,10 +20,10 @@ from benchmarks.workloads import (
     Sampling,
     Training,
 )
-from contract.forward_backward import ForwardBackwardRequest, Grpo
-from contract.optim_step import OptimStepRequest
-from contract.sample import SampleRequest, SampleResult, SamplingParams
-from contract.session import LoraConfig
+from domain.forward_backward import ForwardBackwardRequest, Grpo
+from domain.optim_step import OptimStepRequest
+from domain.sample import SampleRequest, SampleResult, SamplingParams
+from domain.session import LoraConfig
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.checkpoint import Checkpoint, CheckpointKind
-from contract.operation import Operation
+from domain.checkpoint import Checkpoint, CheckpointKind
+from domain.operation import Operation
 from schemas.base import AnswerSchema
 from schemas.fields import Choice, prefixed
 from schemas.operations import identifier, rfc3339, timestamp

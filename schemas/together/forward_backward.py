@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from marshmallow import fields
 
-from contract.forward_backward import (
+from domain.forward_backward import (
     CrossEntropy,
     ForwardBackwardRequest,
     ForwardBackwardResult,
@@ -13,8 +13,8 @@ from contract.forward_backward import (
     Loss,
     WeightedLogprobs,
 )
-from contract.limits import MOST_SAMPLES, Limits
-from contract.model import ModelCard
+from domain.limits import MOST_SAMPLES, Limits
+from domain.model import ModelCard
 from schemas.arrays import AnswerArray, FloatArray
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.batch import check_batch, pack

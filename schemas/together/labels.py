@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields, post_load, validate
 
-from contract.session import Labels
+from domain.session import Labels
 from schemas.base import AnswerSchema, RequestSchema
 
 MOST_CHARACTERS = 1024

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from marshmallow import fields, post_load
 
-from contract.forward_backward import (
+from domain.forward_backward import (
     Aggregation,
     Cispo,
     CrossEntropy,

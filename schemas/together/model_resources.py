@@ -4,8 +4,8 @@ from typing import Any
 
 from marshmallow import fields, validate
 
-from contract.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
-from contract.optim_step import Muon
+from domain.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
+from domain.optim_step import Muon
 from schemas.base import AnswerSchema, QuerySchema, RequestSchema
 from schemas.bounds import INT32_MAX, Bounds
 from schemas.fields import Choice, Flag, Integer, QueryFlag, prefixed

@@ -4,9 +4,9 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.sample import SamplingParams
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.sample import SamplingParams
 from schemas.base import AnswerSchema
 
 # The dialect asks for the name of a GPU and knows only this one. Here it stands for whatever device the workers have.

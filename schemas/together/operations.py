@@ -4,7 +4,7 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.operation import ErrorCode, Operation
+from domain.operation import ErrorCode, Operation
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.fields import Choice
 from schemas.operations import STATUSES, identifier

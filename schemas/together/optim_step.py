@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 from marshmallow import fields
 
-from contract.optim_step import Muon, OptimStepRequest
+from domain.optim_step import Muon, OptimStepRequest
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import FLOAT32_MAX, Bounds
 from schemas.fields import Integer, Number

@@ -4,9 +4,9 @@ from typing import Any
 
 from marshmallow import fields
 
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.sample import SampleRequest, SampleResult, ScoredPrompt, StopReason
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.sample import SampleRequest, SampleResult, ScoredPrompt, StopReason
 from schemas.arrays import AnswerArray
 from schemas.base import AnswerSchema, RequestSchema
 from schemas.bounds import INT32_MAX, Bounds

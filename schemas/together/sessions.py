@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 from marshmallow import fields
 
-from contract.checkpoint import Checkpoint
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.model_resources import ModelResources
-from contract.session import Session, SessionSpec, SessionStatus
+from domain.checkpoint import Checkpoint
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.model_resources import ModelResources
+from domain.session import Session, SessionSpec, SessionStatus
 from schemas.base import AnswerSchema
 from schemas.bounds import INT64
 from schemas.fields import Choice, Flag, Integer, prefixed

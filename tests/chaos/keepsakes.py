@@ -5,8 +5,8 @@ from pathlib import Path
 
 import torch
 
-from contract.api_key import ANONYMOUS
-from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
+from domain.api_key import ANONYMOUS
+from domain.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from store.store import Store
 from tests.chaos.client import Told
 from tests.chaos.plan import CHECKPOINTS

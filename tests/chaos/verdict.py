@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from contract.limits import Limits
-from contract.operation import OperationFailedError
-from contract.sample import SampleResult
-from contract.session import SessionSpec
+from domain.limits import Limits
+from domain.operation import OperationFailedError
+from domain.sample import SampleResult
+from domain.session import SessionSpec
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
 from schemas.optim_step import OptimStepBodySchema, optim_step_request
 from schemas.sampling import SampleBodySchema, sample_request

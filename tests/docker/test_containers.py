@@ -65,7 +65,7 @@ def test_the_image_holds_what_runs_and_no_compiler(figures: dict[str, float | st
 
 @pytest.mark.usefixtures("project")
 def test_without_the_right_to_write_the_kernels_are_there_and_traces_can_be_had() -> None:
-    told = in_image("export CELERITY_TRACES=true; python -m celerity doctor --json")
+    told = in_image("export CELERITY_TRACES=true; celerity doctor --json")
     findings = {finding["what"]: finding for finding in json.loads(told.stdout)}
     assert not findings["kernels"]["advice"], findings
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult, Loss
-from contract.operation import OperationError, OperationFailedError
-from contract.optim_step import OptimStepRequest
-from contract.sample import SampleRequest, SamplingParams, Sequence
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult, Loss
+from domain.operation import OperationError, OperationFailedError
+from domain.optim_step import OptimStepRequest
+from domain.sample import SampleRequest, SamplingParams, Sequence
 from workers.engine.adapter import Adapter
 from workers.engine.core import ServedModel
 from workers.engine.engine import Engine

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.usual_kernels import KERNELS, choose_usual
 from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig

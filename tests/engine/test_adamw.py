@@ -3,9 +3,9 @@ from typing import Any
 import pytest
 import torch
 
-from contract.operation import ErrorCode, OperationFailedError
-from contract.optim_step import OptimStepRequest
-from contract.session import LoraConfig
+from domain.operation import ErrorCode, OperationFailedError
+from domain.optim_step import OptimStepRequest
+from domain.session import LoraConfig
 from schemas.optim_step import LEAST_EPS
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Group, Shape

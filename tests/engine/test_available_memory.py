@@ -6,8 +6,8 @@ import psutil
 import pytest
 import torch
 
-from contract.operation import ErrorCode
-from contract.session import LoraConfig
+from domain.operation import ErrorCode
+from domain.session import LoraConfig
 from tests.engine.asking import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
 from workers.engine import decode_batch

@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.exactness import DTYPES
 from tests.tiny_model import make_tiny_model
 from workers.engine.adapter import Adapter

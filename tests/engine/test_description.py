@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from contract.session import LoraConfig, SessionSpec
+from domain.session import LoraConfig, SessionSpec
 from models.catalog import Catalog
 from tests.model_table import make_family
 from workers.engine.adapter import Adapter

@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 
-from contract.checkpoint import NewFile
-from contract.operation import OperationFailedError
-from contract.session import LoraConfig
+from domain.checkpoint import NewFile
+from domain.operation import OperationFailedError
+from domain.session import LoraConfig
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import PROJECTIONS, make_tiny_model

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from contract.operation import ErrorCode, OperationFailedError
-from contract.optim_step import OptimStepRequest
-from contract.session import LoraConfig
+from domain.operation import ErrorCode, OperationFailedError
+from domain.optim_step import OptimStepRequest
+from domain.session import LoraConfig
 from tests.engine.asking import (
     adapter_of,
     forward_backward,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 from tests.engine.usual_kernels import choose_usual
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
-from contract.operation import ErrorCode, OperationFailedError
-from contract.session import LoraConfig
+from domain.operation import ErrorCode, OperationFailedError
+from domain.session import LoraConfig
 from models.catalog import Catalog
 from tests.engine.asking import failure_of
 from tests.engine.conftest import StartEngine

@@ -9,7 +9,7 @@ from peft import LoraConfig as PeftConfig
 from peft import get_peft_model
 from transformers import AutoModelForCausalLM
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.asking import random_tokens
 from tests.engine.usual_kernels import choose_usual
 from tests.tiny_model import PROJECTIONS

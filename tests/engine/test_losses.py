@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
+from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
 from tests.engine.asking import packed
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.loss import report, scales, token_losses

@@ -9,7 +9,7 @@ from peft import PeftModel, get_peft_model_state_dict
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.asking import logprobs_of
 from tests.engine.conftest import StartEngine
 from tests.engine.test_export import SAMPLE, load_merged, logprobs, trained, write

@@ -9,8 +9,8 @@ import torch
 from transformers.models.llama import modeling_llama
 from transformers.models.qwen2 import modeling_qwen2
 
-from contract.operation import ErrorCode, OperationFailedError
-from contract.session import LoraConfig
+from domain.operation import ErrorCode, OperationFailedError
+from domain.session import LoraConfig
 from tests.engine.asking import adapter_of, failure_of, packed, random_sample, sample_request
 from tests.engine.conftest import StartEngine
 from tests.gate import Gate

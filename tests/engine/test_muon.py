@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from contract.optim_step import Muon, OptimStepRequest
-from contract.session import LoraConfig
+from domain.optim_step import Muon, OptimStepRequest
+from domain.session import LoraConfig
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Group, Shape
 from workers.engine.muon import orthogonal

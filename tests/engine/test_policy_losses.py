@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contract.forward_backward import (
+from domain.forward_backward import (
     Aggregation,
     Cispo,
     CrossEntropy,

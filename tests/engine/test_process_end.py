@@ -13,7 +13,7 @@ from tests.engine.usual_kernels import KERNELS
 PROGRAM = """
 import sys
 from pathlib import Path
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.asking import sample_request
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.asking import logprobs_of, random_tokens, sample_request
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import make_tiny_model

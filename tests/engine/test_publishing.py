@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample, sample, sample_request
 from workers.engine.adapter_state import AdapterState
 from workers.engine.engine import Engine

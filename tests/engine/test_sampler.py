@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 
-from contract.sample import SamplingParams
+from domain.sample import SamplingParams
 from tests.engine.exactness import DTYPES
 from workers.engine.logprob_head import read
 from workers.engine.sampler import draw

@@ -9,8 +9,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from contract.sample import Sequence, StopReason
-from contract.session import LoraConfig
+from domain.sample import Sequence, StopReason
+from domain.session import LoraConfig
 from tests.engine.asking import (
     forward_backward,
     logprobs_of,

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from contract.operation import ErrorCode
-from contract.session import LoraConfig
+from domain.operation import ErrorCode
+from domain.session import LoraConfig
 from tests.engine.asking import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import make_tiny_model

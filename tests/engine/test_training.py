@@ -10,9 +10,9 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, RatioType
-from contract.operation import ErrorCode, OperationFailedError
-from contract.session import LoraConfig
+from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, RatioType
+from domain.operation import ErrorCode, OperationFailedError
+from domain.session import LoraConfig
 from tests.engine.asking import (
     adapter_of,
     forward_backward,

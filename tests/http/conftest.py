@@ -14,8 +14,8 @@ from redis import Redis
 from werkzeug.serving import make_server
 
 from app import create_app
-from contract.model import NO_TOKENIZER, ModelCard
-from contract.operation import OperationError
+from domain.model import NO_TOKENIZER, ModelCard
+from domain.operation import OperationError
 from settings import Settings
 from store import keys
 from store.store import Store, open_store

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from app import create_app
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from settings import Settings
 from store.store import Store
 from tests.http.conftest import SESSIONS, Api

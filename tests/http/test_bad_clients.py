@@ -12,7 +12,7 @@ from socket import create_connection
 import orjson
 import pytest
 
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from store.store import Store
 from tests.http.conftest import SESSIONS
 from tests.http.serving import FILES, free_port, request, serving

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from app import create_app
-from contract.api_key import ANONYMOUS
-from contract.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
+from domain.api_key import ANONYMOUS
+from domain.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
 from settings import Settings
 from store.store import Store, open_store
 from tests.http.conftest import SESSIONS, WORKER, Api

@@ -11,11 +11,11 @@ from client import ApiError, Client, OperationFailedError
 from client.progress import Bar, Steps, results
 from client.results import Sequence, Stepped
 from client.session import Session, grpo_sample, sample
-from contract.forward_backward import ForwardBackwardResult
-from contract.operation import ErrorCode, OperationError
-from contract.optim_step import OptimStepResult
-from contract.sample import SampleResult, StopReason
-from contract.sample import Sequence as Sampled
+from domain.forward_backward import ForwardBackwardResult
+from domain.operation import ErrorCode, OperationError
+from domain.optim_step import OptimStepResult
+from domain.sample import SampleResult, StopReason
+from domain.sample import Sequence as Sampled
 from tests.http.conftest import CARD, WORKER, Api
 
 

@@ -9,10 +9,10 @@ from uuid import uuid4
 import pytest
 from click.testing import CliRunner, Result
 
-from celerity.doctor import doctor
-from celerity.program import celerity
-from contract.checkpoint import CheckpointKind, NewFile, Part
-from contract.redis_url import read_redis_url
+from cli.doctor import doctor
+from cli.program import celerity
+from domain.checkpoint import CheckpointKind, NewFile, Part
+from domain.redis_url import read_redis_url
 from settings import load_settings
 from store.dispatch import producer
 from tests.http.conftest import WORKER, Api

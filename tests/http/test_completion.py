@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.shell_completion import shell_complete
 
-from celerity.program import celerity
+from cli.program import celerity
 from stack.process import ROOT
 
 VARIABLE = "_CELERITY_COMPLETE"
@@ -38,7 +38,7 @@ def test_commands_and_options_are_completed(
 def test_bash_completes_what_is_typed(tmp_path: Path) -> None:
     """In a real bash, as README says."""
     program = tmp_path / "celerity"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m celerity "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
     program.chmod(0o755)
     typed = """
 eval "$(_CELERITY_COMPLETE=bash_source celerity)"

@@ -10,7 +10,7 @@ from app import create_app
 from app.console.blueprint import POLICY
 from app.console.visit import SALT
 from app.signing import sign, unsign
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from settings import Settings
 from store import keys
 from store.store import Store

@@ -9,12 +9,12 @@ import numpy as np
 from msgspec.structs import replace
 
 from app import create_app
-from contract.checkpoint import CheckpointKind, NewFile, Part
-from contract.figures import Figures
-from contract.forward_backward import ForwardBackwardResult
-from contract.operation import ErrorCode, OperationError
-from contract.sample import SampleResult, Sequence, StopReason
-from contract.session import Labels
+from domain.checkpoint import CheckpointKind, NewFile, Part
+from domain.figures import Figures
+from domain.forward_backward import ForwardBackwardResult
+from domain.operation import ErrorCode, OperationError
+from domain.sample import SampleResult, Sequence, StopReason
+from domain.session import Labels
 from settings import Settings
 from store.store import Store
 from tests.http.conftest import WORKER, Api

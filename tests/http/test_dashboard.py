@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from contract.figures import Figures
+from domain.figures import Figures
 from stack.process import ROOT
 from tests.http.conftest import WORKER, Api
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 from redis import Redis
 
-from celerity.health import health
+from cli.health import health
 from settings import Settings
 from store import keys
 from store.access import rule

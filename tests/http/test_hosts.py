@@ -9,7 +9,7 @@ from werkzeug.exceptions import Forbidden
 
 from app import create_app
 from app.host import check_host
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from settings import Settings
 from store.store import Store
 from tests.http.conftest import SESSIONS, Api

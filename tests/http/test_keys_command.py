@@ -22,7 +22,7 @@ class Command:
         self.environment = {**clean, "CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(data_dir)}
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "celerity", "keys", *arguments]
+        command = [sys.executable, "-m", "cli", "keys", *arguments]
         return subprocess.run(command, cwd=ROOT, env=self.environment, capture_output=True, text=True, check=False)
 
     def json(self, *arguments: str) -> Any:

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app import create_app
-from contract.figures import Figures
-from contract.operation import ErrorCode, OperationError
-from contract.optim_step import OptimStepResult
+from domain.figures import Figures
+from domain.operation import ErrorCode, OperationError
+from domain.optim_step import OptimStepResult
 from settings import Settings
 from store import keys
 from store.store import Store, open_store

@@ -11,9 +11,9 @@ import pytest
 from app import create_app
 from app.recent import Recent
 from client import Client
-from contract.checkpoint import CheckpointKind
-from contract.operation import OperationKind
-from contract.sample import SampleResult, Sequence, StopReason
+from domain.checkpoint import CheckpointKind
+from domain.operation import OperationKind
+from domain.sample import SampleResult, Sequence, StopReason
 from settings import Settings
 from store.errors import ObjectsAwayError
 from tests.http.conftest import CARD, Api

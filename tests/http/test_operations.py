@@ -8,10 +8,10 @@ import orjson
 import pytest
 
 from app import create_app
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import ErrorCode, OperationError
-from contract.optim_step import OptimStepResult
-from contract.sample import SampleResult, ScoredPrompt, Sequence, StopReason
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.operation import ErrorCode, OperationError
+from domain.optim_step import OptimStepResult
+from domain.sample import SampleResult, ScoredPrompt, Sequence, StopReason
 from schemas.examples import FORWARD_BACKWARD
 from settings import Settings
 from store.dispatch import Dispatcher, Released

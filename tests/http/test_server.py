@@ -13,7 +13,7 @@ import orjson
 import pytest
 from redis import Redis
 
-from contract.operation import OperationStatus
+from domain.operation import OperationStatus
 from settings import Settings
 from store import keys
 from store.store import Store

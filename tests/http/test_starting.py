@@ -12,7 +12,7 @@ import pytest
 from redis import Redis
 
 from app.starting import check_exposure, check_store
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from settings import Settings
 from stack.process import ROOT
 from store.store import open_store

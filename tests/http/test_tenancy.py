@@ -8,8 +8,8 @@ import pytest
 from flask import Flask
 
 from app import create_app
-from contract.api_key import KeyLimits
-from contract.checkpoint import CheckpointKind, NewFile, Part
+from domain.api_key import KeyLimits
+from domain.checkpoint import CheckpointKind, NewFile, Part
 from schemas import examples
 from settings import Settings
 from store.store import open_store

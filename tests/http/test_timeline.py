@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from app.console.timeline import timeline
-from contract.operation import Operation, OperationKind, OperationStatus
+from domain.operation import Operation, OperationKind, OperationStatus
 
 
 def operation(created_at: float, status: OperationStatus = OperationStatus.COMPLETED, **times: Any) -> Operation:

@@ -7,7 +7,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from contract.model import ModelCard
+from domain.model import ModelCard
 from models import bundled
 from models.catalog import Catalog
 

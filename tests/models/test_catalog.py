@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from contract.model import NO_TOKENIZER, ModelCard
+from domain.model import NO_TOKENIZER, ModelCard
 from models import folders
 from models.catalog import Catalog
 from models.hub import Hub, UnknownModelError

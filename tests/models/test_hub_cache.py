@@ -6,7 +6,7 @@ from pathlib import Path
 import huggingface_hub.constants
 import pytest
 
-from contract.model import NO_TOKENIZER, ModelCard
+from domain.model import NO_TOKENIZER, ModelCard
 from models.catalog import Catalog
 from models.hub import Hub
 from tests.models.small import SIZES, WIDTH, write_weights

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import ModelInfo
 from huggingface_hub.errors import LocalEntryNotFoundError
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 from models import hub
 from models.catalog import Catalog
 from models.hub import Hub, Memory, UnknownModelError

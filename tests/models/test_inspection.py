@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from safetensors.numpy import save_file
 
-from contract.model import NO_TOKENIZER
+from domain.model import NO_TOKENIZER
 from models.catalog import Catalog, RefusedModelError
 from tests.models.test_catalog import CONFIG, names, write_model
 

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marshmallow import Schema, ValidationError
 
-from contract.limits import Limits
-from contract.model import ModelCard
+from domain.limits import Limits
+from domain.model import ModelCard
 from schemas import examples
 from schemas.errors import invalid_body
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from marshmallow import ValidationError
 
-from contract.session import SessionStatus
+from domain.session import SessionStatus
 from schemas.bounds import INT64_MAX, INT64_MIN, Bounds
 from schemas.fields import AnyCaseChoice, Choice, Integer, Number, prefixed
 

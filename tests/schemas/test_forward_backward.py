@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from contract.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo
-from contract.limits import Limits
-from contract.model import ModelCard
+from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo
+from domain.limits import Limits
+from domain.model import ModelCard
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
 from tests.schemas.bodies import cross_entropy, grpo, sample
 from tests.schemas.refusals import fields_of, problems_of

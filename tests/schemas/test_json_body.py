@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from marshmallow import Schema, ValidationError
 
-from contract.limits import MOST_ENTRIES
+from domain.limits import MOST_ENTRIES
 from schemas import examples, json_body
 from schemas.forward_backward import ForwardBackwardBodySchema
 from schemas.json_body import LARGE, read_json
@@ -170,8 +170,8 @@ def test_what_is_not_json_is_refused_however_large_it_is(text: bytes) -> None:
 
 MEASURED = """
     import resource, sys
-    from contract.limits import Limits
-    from contract.model import ModelCard
+    from domain.limits import Limits
+    from domain.model import ModelCard
     from marshmallow import ValidationError
     from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
     from schemas.json_body import read_json

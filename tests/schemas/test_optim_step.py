@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from contract.optim_step import OptimStepRequest
+from domain.optim_step import OptimStepRequest
 from schemas.optim_step import OptimStepBodySchema, optim_step_request
 from tests.schemas.refusals import fields_of
 

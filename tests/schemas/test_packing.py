@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from contract.forward_backward import ForwardBackwardRequest
-from contract.limits import Limits
-from contract.model import ModelCard
+from domain.forward_backward import ForwardBackwardRequest
+from domain.limits import Limits
+from domain.model import ModelCard
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
 from tests.schemas.bodies import cross_entropy, grpo, sample
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from contract.limits import Limits
-from contract.model import NO_TOKENIZER, ModelCard
-from contract.sample import SampleRequest, SamplingParams
+from domain.limits import Limits
+from domain.model import NO_TOKENIZER, ModelCard
+from domain.sample import SampleRequest, SamplingParams
 from schemas.sampling import SampleBodySchema, sample_request
 from tests.schemas.bodies import model_input, sample_body
 from tests.schemas.refusals import fields_of, problems_of

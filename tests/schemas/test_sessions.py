@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from contract.limits import Limits
-from contract.model import ModelCard
-from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
+from domain.limits import Limits
+from domain.model import ModelCard
+from domain.session import LoraConfig, Session, SessionSpec, SessionStatus
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
 from tests.schemas.refusals import fields_of
 

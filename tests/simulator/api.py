@@ -5,10 +5,10 @@ from hashlib import sha256
 
 import msgspec
 
-from contract.api_key import ANONYMOUS
-from contract.model import ModelCard
-from contract.operation import Operation, OperationKind, OperationStatus
-from contract.session import LoraConfig, SessionSpec, SessionStatus
+from domain.api_key import ANONYMOUS
+from domain.model import ModelCard
+from domain.operation import Operation, OperationKind, OperationStatus
+from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.errors import NoRoomError
 from store.idempotency import Once
 from store.store import Store

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-from contract.operation import Operation, OperationKind, OperationStatus
+from domain.operation import Operation, OperationKind, OperationStatus
 from store.errors import (
     FullError,
     NotCancellableError,

@@ -5,12 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import ErrorCode, OperationFailedError
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult
-from contract.session import LoraConfig
-from contract.weights_sync import WeightsSyncResult
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.operation import ErrorCode, OperationFailedError
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleRequest, SampleResult
+from domain.session import LoraConfig
+from domain.weights_sync import WeightsSyncResult
 from tests.simulator.faults import Fault, Faults
 from tests.simulator.numbers import Numbers
 from tests.simulator.schedule import Coroutine, running

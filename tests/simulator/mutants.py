@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("app", "contract", "models", "schemas", "store", "tracing", "workers")
+PARTS = ("app", "domain", "models", "schemas", "store", "tracing", "workers")
 FOUND, NOT_FOUND = 1, 0
 
 

@@ -1,6 +1,6 @@
 """An adapter that is three integers: whatever is lost, doubled or out of order shows in every number after it."""
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 
 PRIME = 2_147_483_647
 # Asked for, these fail: the first changes nothing, the second clears the gradient, as those of a real engine do.

@@ -5,8 +5,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from contract.operation import OperationKind
-from contract.time_limits import SETTINGS
+from domain.operation import OperationKind
+from domain.time_limits import SETTINGS
 from settings import DAY, Settings
 from tests.simulator.faults import Fault
 from tests.simulator.numbers import BAD_INPUT, NOT_FINITE

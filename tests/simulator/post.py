@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 from store.dispatch import Released
 from tests.simulator.faults import Fault, Faults
 from tests.simulator.schedule import Schedule

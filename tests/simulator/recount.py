@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from contract.operation import OperationKind
-from contract.session import SessionStatus
+from domain.operation import OperationKind
+from domain.session import SessionStatus
 from settings import Settings
 from store import keys
 from tests.simulator.commands import Data

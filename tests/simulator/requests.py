@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from contract.checkpoint import Checkpoint, CheckpointRequest
-from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import Operation, OperationKind
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult, SamplingParams
-from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
+from domain.checkpoint import Checkpoint, CheckpointRequest
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
+from domain.operation import Operation, OperationKind
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleRequest, SampleResult, SamplingParams
+from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 
 K = OperationKind
 NO_INTEGERS, NO_FLOATS = np.zeros(0, np.int32), np.zeros(0, np.float32)

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from contract.codec import decode
-from contract.operation import ErrorCode, OperationFailedError, OperationKind
+from domain.codec import decode
+from domain.operation import ErrorCode, OperationFailedError, OperationKind
 from tests.simulator.client import Asked, Client
 from tests.simulator.faults import Fault
 from tests.simulator.numbers import Numbers

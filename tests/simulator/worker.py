@@ -7,7 +7,7 @@ from contextlib import suppress
 from celery.app.trace import build_tracer
 from greenlet import GreenletExit
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 from store.errors import Unavailable
 from tests.simulator.faults import Machine
 from tests.simulator.schedule import Schedule

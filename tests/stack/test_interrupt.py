@@ -28,7 +28,7 @@ class Run:
         self._said, self._log = folder / "said.txt", folder / "stack.log"
         with self._said.open("w") as said:
             self._popen = subprocess.Popen(
-                [sys.executable, "-m", "celerity", "run", "--log", str(self._log), "--", *COMMAND],
+                [sys.executable, "-m", "cli", "run", "--log", str(self._log), "--", *COMMAND],
                 cwd=ROOT, env=environment(folder / "data"), stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
 

@@ -8,7 +8,7 @@ import psutil
 import pytest
 from redis import Redis
 
-from contract.redis_url import read_redis_url
+from domain.redis_url import read_redis_url
 from stack.running import running_stack
 from stack.unix_socket import MOST_BYTES, UnixSocket
 from store import keys

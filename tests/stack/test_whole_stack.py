@@ -1,4 +1,4 @@
-"""The real Valkey, worker and API under `python -m celerity`, as a user starts and ends them."""
+"""The real Valkey, worker and API under `python -m cli`, as a user starts and ends them."""
 
 import json
 import os
@@ -25,7 +25,7 @@ from tests.tiny_model import make_tiny_model
 from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"
-STACK = [sys.executable, "-m", "celerity"]
+STACK = [sys.executable, "-m", "cli"]
 
 
 def environment(data_dir: Path, **more: str) -> dict[str, str]:
@@ -34,7 +34,7 @@ def environment(data_dir: Path, **more: str) -> dict[str, str]:
 
 
 class Up:
-    """A running `python -m celerity up`, its log in a file; with --json, what it says beside that in another."""
+    """A running `python -m cli up`, its log in a file; with --json, what it says beside that in another."""
 
     def __init__(self, given: dict[str, str], log: Path, *options: str) -> None:
         self.environment, self._log, self.said = given, log, log.with_suffix(".json")
@@ -171,7 +171,7 @@ def test_a_command_runs_against_a_ready_stack_and_gives_its_code(tmp_path: Path)
 
 
 def test_the_keys_command_finds_the_stack_that_runs_in_its_data_folder(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "celerity", "keys", "create", "--name", "alice", "--json"]
+    command = [sys.executable, "-m", "cli", "keys", "create", "--name", "alice", "--json"]
     with running_stack(tmp_path) as stack:
         given = environment(tmp_path)
         made = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, check=False)

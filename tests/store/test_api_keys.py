@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from contract.api_key import ANONYMOUS, KeyLimits
+from domain.api_key import ANONYMOUS, KeyLimits
 from store import keys
 from store.errors import LimitReachedError, NotFoundError
 from tests.store.conftest import Bench, with_settings

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 from obstore.store import MemoryStore
 
-from contract.api_key import ANONYMOUS
-from contract.checkpoint import Checkpoint, CheckpointKind, CheckpointRequest, NewFile, Part
-from contract.operation import ErrorCode, OperationFailedError, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import Session
+from domain.api_key import ANONYMOUS
+from domain.checkpoint import Checkpoint, CheckpointKind, CheckpointRequest, NewFile, Part
+from domain.operation import ErrorCode, OperationFailedError, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.session import Session
 from store.claims import Claim
 from store.errors import CheckpointGoneError, NotFoundError, ObjectsAwayError
 from store.objects import Objects

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from contract.api_key import ANONYMOUS
-from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.redis_url import RedisUrl
+from domain.api_key import ANONYMOUS
+from domain.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.redis_url import RedisUrl
 from store.claims import SuspectError
 from store.dispatch import Dispatcher, Released, producer
 from store.store import Store

@@ -2,10 +2,10 @@
 
 import pytest
 
-from contract.figures import Figures
-from contract.forward_backward import ForwardBackwardResult
-from contract.operation import ErrorCode, OperationError, OperationKind
-from contract.optim_step import OptimStepRequest, OptimStepResult
+from domain.figures import Figures
+from domain.forward_backward import ForwardBackwardResult
+from domain.operation import ErrorCode, OperationError, OperationKind
+from domain.optim_step import OptimStepRequest, OptimStepResult
 from store import keys
 from store.curves import MOST_NAMES, Glance, Point
 from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError

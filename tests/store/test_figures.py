@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from contract.figures import NO_FIGURES, Figures, figures_of_pass, figures_of_sample, figures_of_step
-from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleResult, Sequence, StopReason
+from domain.figures import NO_FIGURES, Figures, figures_of_pass, figures_of_sample, figures_of_step
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleResult, Sequence, StopReason
 
 
 def sequence(tokens: int) -> Sequence:

@@ -4,8 +4,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepRequest
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepRequest
 from store.errors import KeyReusedError, NotFoundError
 from store.idempotency import Once
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings

@@ -3,11 +3,11 @@
 import msgspec
 import pytest
 
-from contract.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
-from contract.operation import ErrorCode, OperationError, OperationKind
-from contract.optim_step import OptimStepResult
-from contract.session import Session, SessionStatus
-from contract.weights_sync import WeightsSyncRequest, WeightsSyncResult
+from domain.model_resources import ModelResources, ModelResourcesSpec, ModelResourcesStatus
+from domain.operation import ErrorCode, OperationError, OperationKind
+from domain.optim_step import OptimStepResult
+from domain.session import Session, SessionStatus
+from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from store.errors import NotFoundError, ResourcesStoppedError
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 

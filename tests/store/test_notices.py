@@ -3,8 +3,8 @@
 import threading
 import time
 
-from contract.operation import OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
+from domain.operation import OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
 from tests.store.conftest import Bench
 
 

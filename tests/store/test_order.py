@@ -2,8 +2,8 @@
 
 import pytest
 
-from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
+from domain.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
 from store.errors import TooManyWaitingError
 from tests.store.conftest import SPEC, WORKER, Bench
 

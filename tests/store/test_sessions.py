@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 
-from contract.api_key import ANONYMOUS
-from contract.operation import ErrorCode, OperationError, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
+from domain.api_key import ANONYMOUS
+from domain.operation import ErrorCode, OperationError, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.session import LoraConfig, Session, SessionSpec, SessionStatus
 from store.errors import NoRoomError, NotCancellableError, NotFoundError, SessionNotActiveError
 from store.janitor import IDLE
 from store.workers import needed

@@ -9,7 +9,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 from redis.exceptions import RedisError
 
-from contract.redis_url import read_redis_url
+from domain.redis_url import read_redis_url
 from store.access import check_access
 from store.broker import broker_settings
 from store.connection import connect

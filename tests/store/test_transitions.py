@@ -2,7 +2,7 @@
 
 import pytest
 
-from contract.operation import OperationStatus
+from domain.operation import OperationStatus
 from store.transitions import MOVES, Move, OperationState
 
 S = OperationState

@@ -23,7 +23,7 @@ DEMO = [sys.executable, "-m", "examples.demo", "--tokenizer", str(bundled.DIRECT
 def own_server(folder: Path, **options: float) -> list[str]:
     """The command."""
     told = [part for name, value in options.items() for part in (f"--{name}", str(value))]
-    run = [sys.executable, "-m", "celerity", "run", "--log", str(folder / "stack.log"), "--"]
+    run = [sys.executable, "-m", "cli", "run", "--log", str(folder / "stack.log"), "--"]
     return [*run, *DEMO, "--url", "{url}", "--output", str(folder), *told]
 
 

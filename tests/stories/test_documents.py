@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from contract.api_key import KeyLimits
+from domain.api_key import KeyLimits
 from models import bundled
 from settings import Settings
 from stack.process import ROOT
@@ -88,7 +88,7 @@ def programs_of_make_setup(folder: Path) -> Path:
     folder.mkdir()
     (folder / "python").symlink_to(sys.executable)
     celerity = folder / "celerity"
-    celerity.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m celerity "$@"\n')
+    celerity.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m cli "$@"\n')
     celerity.chmod(0o755)
     return folder
 

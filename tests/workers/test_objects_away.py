@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from contract.checkpoint import Checkpoint, CheckpointRequest
-from contract.operation import ErrorCode, OperationKind, OperationStatus
+from domain.checkpoint import Checkpoint, CheckpointRequest
+from domain.operation import ErrorCode, OperationKind, OperationStatus
 from store.errors import ObjectsAwayError
 from store.objects import Objects
 from tests.engine.asking import packed, random_sample, sample_request

@@ -3,7 +3,7 @@
 import pytest
 from redis.exceptions import ConnectionError as RedisAway
 
-from contract.operation import OperationFailedError
+from domain.operation import OperationFailedError
 from store.errors import ObjectsAwayError
 from tests.workers.test_snapshot_writer import CLAIM
 from workers import patience

@@ -2,12 +2,12 @@
 
 import pytest
 
-from contract.checkpoint import CheckpointRequest
-from contract.forward_backward import ForwardBackwardResult, Grpo
-from contract.operation import ErrorCode, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest
-from contract.session import Session
-from contract.weights_sync import WeightsSyncRequest
+from domain.checkpoint import CheckpointRequest
+from domain.forward_backward import ForwardBackwardResult, Grpo
+from domain.operation import ErrorCode, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest
+from domain.session import Session
+from domain.weights_sync import WeightsSyncRequest
 from tests.engine.asking import packed, random_sample, sample_request
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift

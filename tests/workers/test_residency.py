@@ -9,8 +9,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contract.operation import ErrorCode, OperationFailedError, OperationKind
-from contract.session import LoraConfig, SessionSpec
+from domain.operation import ErrorCode, OperationFailedError, OperationKind
+from domain.session import LoraConfig, SessionSpec
 from models.catalog import Catalog
 from settings import Settings
 from store.claims import Claim

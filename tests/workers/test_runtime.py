@@ -6,10 +6,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from contract.codec import encode
-from contract.operation import ErrorCode, OperationKind
-from contract.optim_step import OptimStepRequest
-from contract.session import LoraConfig, SessionSpec, SessionStatus
+from domain.codec import encode
+from domain.operation import ErrorCode, OperationKind
+from domain.optim_step import OptimStepRequest
+from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.refusals import RefusedError
 from tests.engine.asking import packed, random_sample, sample_request
 from tests.tiny_model import make_tiny_model, reconfigured

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from contract.operation import OperationKind
-from contract.optim_step import OptimStepRequest
-from contract.session import LoraConfig, SessionSpec, SessionStatus
+from domain.operation import OperationKind
+from domain.optim_step import OptimStepRequest
+from domain.session import LoraConfig, SessionSpec, SessionStatus
 from tests.engine.asking import packed, random_sample
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from redis.exceptions import ConnectionError as RedisAway
 
-from contract.model import ModelCard
-from contract.operation import OperationKind
-from contract.session import LoraConfig, SessionSpec
+from domain.model import ModelCard
+from domain.operation import OperationKind
+from domain.session import LoraConfig, SessionSpec
 from settings import Settings
 from store.claims import Claim
 from store.store import open_store

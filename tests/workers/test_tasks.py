@@ -7,8 +7,8 @@ import pytest
 from redis import Redis
 from redis.exceptions import ConnectionError as RedisAway
 
-from contract.operation import OperationKind, OperationStatus
-from contract.session import LoraConfig, SessionSpec
+from domain.operation import OperationKind, OperationStatus
+from domain.session import LoraConfig, SessionSpec
 from store import keys
 from tests.engine.asking import sample_request
 from tests.workers.conftest import Begin

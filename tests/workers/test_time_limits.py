@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from contract.api_key import ANONYMOUS
-from contract.checkpoint import CheckpointRequest
-from contract.operation import ErrorCode, Operation, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest
-from contract.session import LoraConfig, Session, SessionSpec, SessionStatus
+from domain.api_key import ANONYMOUS
+from domain.checkpoint import CheckpointRequest
+from domain.operation import ErrorCode, Operation, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest
+from domain.session import LoraConfig, Session, SessionSpec, SessionStatus
 from tests.engine.asking import model_of, packed, random_sample, sample_request
 from tests.gate import Gate
 from tests.waiting import eventually

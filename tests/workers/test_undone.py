@@ -7,10 +7,10 @@ import pytest
 from celery.app.trace import build_tracer
 from redis.exceptions import ResponseError
 
-from contract.operation import ErrorCode, OperationKind, OperationStatus
-from contract.optim_step import OptimStepRequest
-from contract.session import Session
-from contract.weights_sync import WeightsSyncRequest
+from domain.operation import ErrorCode, OperationKind, OperationStatus
+from domain.optim_step import OptimStepRequest
+from domain.session import Session
+from domain.weights_sync import WeightsSyncRequest
 from store.errors import ObjectsAwayError
 from tests.engine.asking import packed, random_sample
 from tests.workers.conftest import Begin

@@ -2,7 +2,7 @@
 
 from torch import Tensor, lerp
 
-from contract.optim_step import OptimStepRequest
+from domain.optim_step import OptimStepRequest
 from workers.engine.adapter import Adapter
 
 Update = tuple[Tensor, Tensor, Tensor]

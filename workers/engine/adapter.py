@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contract.session import LoraConfig
+from domain.session import LoraConfig
 from workers.engine.adapter_layout import AdapterLayout, Group
 from workers.engine.lora_operands import LoraOperands
 from workers.engine.random_keys import random_key

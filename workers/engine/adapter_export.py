@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from safetensors.torch import save
 from torch import Tensor
 
-from contract.checkpoint import NewFile
-from contract.session import LoraConfig
+from domain.checkpoint import NewFile
+from domain.session import LoraConfig
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_layout import Pair
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.operation import OperationFailedError
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult, ScoredPrompt
-from contract.session import LoraConfig
-from contract.weights_sync import WeightsSyncResult
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.operation import OperationFailedError
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleRequest, SampleResult, ScoredPrompt
+from domain.session import LoraConfig
+from domain.weights_sync import WeightsSyncResult
 from workers.engine.adapter import Adapter
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from contract.model import Adaptation, Described
+from domain.model import Adaptation, Described
 from workers.engine.adapted_layers import adapted_layers, text_decoder, within_a_layer
 from workers.engine.failures import is_out_of_memory, refusing
 from workers.engine.loading import empty_model, load_config

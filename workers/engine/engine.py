@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleRequest, SampleResult, ScoredPrompt
-from contract.session import LoraConfig
-from contract.weights_sync import WeightsSyncResult
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleRequest, SampleResult, ScoredPrompt
+from domain.session import LoraConfig
+from domain.weights_sync import WeightsSyncResult
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.adapter_state import AdapterState
 from workers.engine.base_model import BaseModel

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import torch
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 
 MOST_CHARACTERS = 300
 PASSING = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOSPC}

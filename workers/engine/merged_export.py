@@ -10,7 +10,7 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from contract.checkpoint import NewFile
+from domain.checkpoint import NewFile
 from workers.engine.adapter_export import AdapterExport
 from workers.engine.failures import invalid_input
 from workers.engine.safetensors_stream import DTYPES, Entry, safetensors_file

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from contract.operation import ErrorCode, OperationFailedError
+from domain.operation import ErrorCode, OperationFailedError
 from workers.engine.base_model import BaseModel
 from workers.engine.commit import answer, fail
 from workers.engine.config import EngineConfig

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contract.optim_step import Muon, OptimStepRequest
+from domain.optim_step import Muon, OptimStepRequest
 from workers.engine.adamw import Update
 from workers.engine.adapter import Adapter
 

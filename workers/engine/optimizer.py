@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contract.optim_step import OptimStepRequest, OptimStepResult
+from domain.optim_step import OptimStepRequest, OptimStepResult
 from workers.engine import adamw, muon
 from workers.engine.adapter import Adapter
 from workers.engine.failures import invalid_input, non_finite

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contract.sample import SampleRequest, ScoredPrompt
+from domain.sample import SampleRequest, ScoredPrompt
 from workers.engine.adapter import Adapter
 from workers.engine.attention import SegmentAttention
 from workers.engine.base_model import BaseModel

@@ -12,7 +12,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from contract.checkpoint import NewFile
+from domain.checkpoint import NewFile
 
 NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16",

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
-from contract.sample import SamplingParams
+from domain.sample import SamplingParams
 from workers.engine.kernels.kernel import Kernel, have_kernels
 from workers.engine.logprob_head import chunks
 

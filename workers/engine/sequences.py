@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 from torch import Tensor
 
-from contract.sample import SampleRequest, SampleResult, Sequence, StopReason
+from domain.sample import SampleRequest, SampleResult, Sequence, StopReason
 from workers.engine.adapter import Adapter
 from workers.engine.base_model import BaseModel
 from workers.engine.commit import answer, fail

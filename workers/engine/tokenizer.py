@@ -5,7 +5,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from contract.model import NO_TOKENIZER, TOKENIZER_FILES
+from domain.model import NO_TOKENIZER, TOKENIZER_FILES
 from workers.engine.failures import refusing
 
 NO_TEXT = "its files hold no token that has a text"

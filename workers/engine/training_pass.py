@@ -8,7 +8,7 @@ from concurrent.futures import Future
 import torch
 from torch import Tensor
 
-from contract.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, ForwardBackwardResult
 from workers.engine.adapter import Adapter
 from workers.engine.base_model import BaseModel
 from workers.engine.commit import commit, fail

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from contract.forward_backward import Aggregation
+from domain.forward_backward import Aggregation
 
 
 def token_scales(weights_T: np.ndarray, offsets: np.ndarray, aggregation: Aggregation, horizon: int) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contract.forward_backward import ForwardBackwardRequest
+from domain.forward_backward import ForwardBackwardRequest
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ Clipping as in PPO (Schulman et al. 2017, arXiv:1707.06347) with bounds of their
 import torch
 from torch import Tensor
 
-from contract.forward_backward import Grpo, RatioType
+from domain.forward_backward import Grpo, RatioType
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.policy import clipped_surrogate
 from workers.engine.losses.ratio import sequence_log_ratios, token_log_ratios

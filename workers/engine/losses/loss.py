@@ -3,7 +3,7 @@
 import numpy as np
 from torch import Tensor
 
-from contract.forward_backward import (
+from domain.forward_backward import (
     Aggregation,
     CrossEntropy,
     ForwardBackwardRequest,

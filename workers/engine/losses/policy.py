@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from contract.forward_backward import Cispo, Dppo, Dro, ImportanceSampling, Ppo
+from domain.forward_backward import Cispo, Dppo, Dro, ImportanceSampling, Ppo
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.ratio import token_log_ratios, weighted_ratios
 

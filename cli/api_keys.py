@@ -7,11 +7,11 @@ from typing import Any
 import click
 import msgspec
 
-from celerity.output import as_json, show
-from celerity.store_access import opened_store
-from contract.api_key import ApiKey, KeyLimits
-from contract.limits import LEAST_BODY_LIMIT
-from contract.session import SessionStatus
+from cli.output import as_json, show
+from cli.store_access import opened_store
+from domain.api_key import ApiKey, KeyLimits
+from domain.limits import LEAST_BODY_LIMIT
+from domain.session import SessionStatus
 from schemas.operations import rfc3339
 from store.store import Store
 

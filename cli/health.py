@@ -1,4 +1,4 @@
-"""`python -m celerity.health`: whether a worker of this host is alive, for whoever watches over a container or a unit.
+"""`python -m cli.health`: whether a worker of this host is alive, for whoever watches over a container or a unit.
 
 The store is asked, as the API asks it before it gives a worker sessions. A module of its own, since the command line
 takes twice as long to load, and this is run several times a minute.
@@ -8,7 +8,7 @@ import socket
 
 import click
 
-from celerity.store_access import opened_store
+from cli.store_access import opened_store
 
 
 @click.command()
@@ -25,4 +25,4 @@ def health() -> None:
 
 
 if __name__ == "__main__":
-    health(prog_name="celerity.health")
+    health(prog_name="cli.health")

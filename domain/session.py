@@ -4,9 +4,9 @@ from enum import StrEnum
 
 import msgspec
 
-from contract.api_key import ANONYMOUS
-from contract.model import ModelCard
-from contract.optim_step import Muon
+from domain.api_key import ANONYMOUS
+from domain.model import ModelCard
+from domain.optim_step import Muon
 
 # fp32: a weight, its gradient and the optimizer's two moments; and where samples use published weights, those too.
 BYTES_PER_WEIGHT = 16

@@ -4,8 +4,8 @@ import time
 
 import click
 
-from celerity.output import as_json, show, table
-from celerity.remote import with_client
+from cli.output import as_json, show, table
+from cli.remote import with_client
 from client import Client
 
 

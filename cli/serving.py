@@ -4,7 +4,7 @@ import os
 
 import click
 
-from celerity.output import as_json, show
+from cli.output import as_json, show
 from settings import load_settings
 from stack import services
 from stack.process import ROOT

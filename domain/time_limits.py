@@ -2,7 +2,7 @@
 
 import msgspec
 
-from contract.operation import OperationKind
+from domain.operation import OperationKind
 
 K = OperationKind
 

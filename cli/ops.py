@@ -2,9 +2,9 @@
 
 import click
 
-from celerity.output import as_json, facts, show, table
-from celerity.remote import with_client
-from celerity.sessions import limit
+from cli.output import as_json, facts, show, table
+from cli.remote import with_client
+from cli.sessions import limit
 from client import Client
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from celerity.finding import Finding
-from celerity.output import as_json, show
-from celerity.redis_findings import redis_findings
-from celerity.store_access import beside_settings
+from cli.finding import Finding
+from cli.output import as_json, show
+from cli.redis_findings import redis_findings
+from cli.store_access import beside_settings
 from models.catalog import Catalog
 from models.folders import model_folders
 from settings import Settings

@@ -3,9 +3,9 @@
 import msgspec
 import numpy as np
 
-from contract.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from contract.optim_step import OptimStepRequest, OptimStepResult
-from contract.sample import SampleResult
+from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
+from domain.optim_step import OptimStepRequest, OptimStepResult
+from domain.sample import SampleResult
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,15 +2,15 @@
 
 import click
 
-from celerity.api_keys import keys
-from celerity.checkpoints import checkpoints
-from celerity.doctor import doctor
-from celerity.models import models
-from celerity.ops import ops
-from celerity.serving import api, worker
-from celerity.sessions import sessions
-from celerity.top import top
-from celerity.up import run, up
+from cli.api_keys import keys
+from cli.checkpoints import checkpoints
+from cli.doctor import doctor
+from cli.models import models
+from cli.ops import ops
+from cli.serving import api, worker
+from cli.sessions import sessions
+from cli.top import top
+from cli.up import run, up
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})

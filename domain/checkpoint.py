@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from contract.session import SessionSpec
+from domain.session import SessionSpec
 
 
 class CheckpointKind(StrEnum):

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 import msgspec
 
-from contract.optim_step import Muon
+from domain.optim_step import Muon
 
 
 class ModelResourcesStatus(StrEnum):

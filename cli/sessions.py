@@ -2,8 +2,8 @@
 
 import click
 
-from celerity.output import as_json, facts, show, table
-from celerity.remote import with_client
+from cli.output import as_json, facts, show, table
+from cli.remote import with_client
 from client import Client
 
 limit = click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="The newest so many.")

@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 import httpx2
 
-from celerity.output import as_json, facts, show, table
-from celerity.remote import with_client
-from celerity.sessions import limit
+from cli.output import as_json, facts, show, table
+from cli.remote import with_client
+from cli.sessions import limit
 from client import Client, OperationFailedError
 
 

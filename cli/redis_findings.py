@@ -7,7 +7,7 @@ from celery import Celery
 from kombu.exceptions import OperationalError
 from obstore.store import MemoryStore
 
-from celerity.finding import Finding
+from cli.finding import Finding
 from settings import Settings
 from store.errors import Unavailable
 from store.objects import Objects

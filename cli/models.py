@@ -5,11 +5,11 @@ from pathlib import Path
 
 import click
 
-from celerity.model_check import check
-from celerity.output import as_json, show, table
-from celerity.remote import with_client
+from cli.model_check import check
+from cli.output import as_json, show, table
+from cli.remote import with_client
 from client import Client
-from contract.operation import OperationFailedError
+from domain.operation import OperationFailedError
 from models.hub import Hub, UnknownModelError
 from models.inspection import inspect
 from settings import load_settings

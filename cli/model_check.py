@@ -5,9 +5,9 @@ from typing import Any
 
 import click
 
-from celerity.output import as_json, facts, show, table
-from contract.operation import OperationFailedError
-from contract.session import BYTES_PER_WEIGHT, LoraConfig
+from cli.output import as_json, facts, show, table
+from domain.operation import OperationFailedError
+from domain.session import BYTES_PER_WEIGHT, LoraConfig
 from models.catalog import Catalog, RefusedModelError
 from models.folders import has_model_files, model_folders
 from models.hub import Hub

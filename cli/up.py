@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from celerity.output import as_json
+from cli.output import as_json
 from stack import commands
 
 ENVIRONMENT = """HOST, PORT, DATA_DIR and every CELERITY_ setting are read from the environment. With
