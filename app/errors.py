@@ -49,6 +49,12 @@ SENTENCES = {
     HTTPStatus.METHOD_NOT_ALLOWED: "this path does not take this method; see the Allow header",
     HTTPStatus.UNSUPPORTED_MEDIA_TYPE: "the body must be JSON, sent with Content-Type: application/json",
 }
+DESCRIBED = (
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.UNAUTHORIZED,
+    HTTPStatus.FORBIDDEN,
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+)
 
 
 class UnavailableError(Exception):
@@ -116,7 +122,7 @@ def http_error(error: HTTPException) -> Response:
 
 
 def _sentence(status: HTTPStatus, error: HTTPException) -> str:
-    if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.REQUEST_ENTITY_TOO_LARGE):
+    if status in DESCRIBED:
         return str(error.description)
     return SENTENCES.get(status, status.phrase)
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from flask import Flask, Response, g, request, send_file
 from itsdangerous import BadData
-from werkzeug.exceptions import Forbidden, NotFound
+from werkzeug.exceptions import BadRequest, Forbidden, NotFound
 
 from app.bodies import body_limit, read_body
 from app.signing import sign, unsign
@@ -17,6 +17,7 @@ LINKS = "/files/"
 SALT = "checkpoint files"
 UPLOAD_SALT = "uploads"
 BYTES = "application/octet-stream"
+NO_HOST = "the Host header is not the name of a host, which the links of the answer would lead to"
 NOT_OURS = "this link is not one of this server's, or is too old; ask for the download again"
 
 
@@ -85,4 +86,9 @@ def put_file(token: str) -> Response:  # noqa: ARG001 - it has been read by admi
 
 
 def _origin() -> str:
-    return state().settings.public_url.rstrip("/") or request.host_url.rstrip("/")
+    """Raises BadRequest for a request that names no host."""
+    if public := state().settings.public_url:
+        return public.rstrip("/")
+    if not request.host:
+        raise BadRequest(NO_HOST)
+    return request.host_url.rstrip("/")

@@ -35,4 +35,4 @@ def _is_own() -> bool:
         return site in OWN
     # A browser of before 2023, or one that does not trust this address enough to say more.
     public = urlsplit(state().settings.public_url).netloc
-    return origin is None or urlsplit(origin).netloc in (request.host, public or request.host)
+    return origin is None or origin.partition("://")[2] in (request.host, public or request.host)

@@ -24,6 +24,8 @@ FOREIGN = (
     {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
     {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"},
     {"Origin": "http://localhost:3000"},
+    # Not as browsers say it.
+    {"Origin": "http://[::1"},
 )
 FORM = {"Content-Type": "text/plain"}
 
@@ -74,6 +76,19 @@ def test_with_a_key_a_name_proves_nothing_and_is_not_asked_for(api: Api) -> None
     strange = {"Host": "behind.a.proxy"}
     assert api.client.get(SESSIONS, headers=strange | {"Authorization": f"Bearer {key}"}).status_code == 200
     assert api.client.get(SESSIONS, headers=strange).status_code == 401
+
+
+def test_a_link_is_not_made_of_a_host_that_is_none(api: Api) -> None:
+    _, key = api.store.api_keys.create("ann", KeyLimits())
+    doors, caller = "/together/v1/rl", {"Authorization": f"Bearer {key}"}
+    resources = api.client.post(f"{doors}/model-resources", json={"base_model": "org/tiny"}, headers=caller).json["id"]
+    body = {"model_resources_id": resources}
+    session = api.client.post(f"{doors}/training-sessions", json=body, headers=caller).json["id"]
+    answer = api.client.post(
+        f"{doors}/training-sessions/{session}/payloads/upload-url", headers=caller | {"Host": "a b"}
+    )
+    assert (answer.status_code, answer.json["code"]) == (400, 400)
+    assert "Host" in answer.json["message"]
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
