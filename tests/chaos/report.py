@@ -1,0 +1,39 @@
+"""What a trial counted: operations and how they ended, faults, latencies, and each difference found."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from tests.chaos.client import Outlasted
+
+
+@dataclass
+class Report:
+    accepted: int = 0
+    ended: int = 0
+    lost: int = 0
+    doubled: int = 0
+    retries: int = 0
+    sessions: int = 0
+    checkpoints: int = 0
+    deleted: int = 0
+    differences: list[str] = field(default_factory=list)
+    faults: Counter[str] = field(default_factory=Counter)
+    latencies: list[float] = field(default_factory=list)
+    slowest: Outlasted = field(default_factory=Outlasted)
+
+    @property
+    def is_clean(self) -> bool:
+        return self.accepted > 0 and not (self.lost or self.doubled or self.differences)
+
+    def __str__(self) -> str:
+        times = sorted(self.latencies)
+        at = {share: 1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1.0)}
+        lines = [
+            f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}",
+            f"{self.sessions} sessions, {self.checkpoints} checkpoints kept, {self.deleted} deleted",
+            f"differences from the undisturbed run: {len(self.differences)}",
+            f"{self.faults.total()} faults: {dict(self.faults.most_common())}; requests repeated {self.retries}",
+            "accepting an operation, ms: " + ", ".join(f"p{100 * share:.0f} {ms:.0f}" for share, ms in at.items()),
+            f"the slowest request: {self.slowest}",
+        ]
+        return "\n".join(lines + self.differences[:10])
