@@ -8,7 +8,7 @@ from app.host import check_host
 from app.links import LINKS
 from app.state import state
 from domain.api_key import ANONYMOUS
-from domain.session import Session
+from domain.session import Dialect, Session
 from store.errors import NotFoundError
 
 OPEN_PATHS = ("/", "/healthz", "/readyz", "/openapi.json", "/docs", "/together/openapi.json")
@@ -48,11 +48,11 @@ def caller() -> str:
     return owner
 
 
-def own_session(session_id: str) -> Session:
-    """A session of the caller's. Raises NotFoundError, for another's as for none, and for one that the other door made
-    (see docs/decisions/0013)."""
+def own_session(session_id: str, dialect: Dialect | None = None) -> Session:
+    """A session of the caller's, and of that dialect if one is given (see docs/decisions/0013). Raises NotFoundError
+    for any other, as for one that does not exist."""
     session = state().store.sessions.get(session_id, caller())
-    if session.spec.resources_id is not None:
+    if dialect not in (None, session.spec.dialect):
         raise NotFoundError("no such training session")
     return session
 

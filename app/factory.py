@@ -11,6 +11,7 @@ from app.paths import IdConverter
 from app.recent import Recent
 from app.routes import blueprints
 from app.state import State, keep
+from app.together import shaping
 from models.hub import Hub
 from settings import Settings
 from store.store import Store
@@ -54,7 +55,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
             objects_check=objects_check,
         ),
     )
-    for part in (arrival, errors, request_id, headers, origin, auth, links, bodies, docs, console):
+    for part in (arrival, errors, request_id, headers, origin, auth, links, bodies, docs, console, shaping):
         part.register(app)
     for door, found in (("", blueprints), (TOGETHER, together.blueprints)):
         api = Api(app, needs_key=bool(settings.api_keys), door=door)

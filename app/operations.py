@@ -11,7 +11,7 @@ from app.idempotency import current_once
 from app.state import state
 from app.waiting import APPLIED, held, preferred_wait
 from domain.operation import Operation, OperationKind, OperationStatus
-from domain.session import Session
+from domain.session import Dialect, Session
 from schemas.operations import operation_view
 from schemas.time_limit import check_timeout
 from tracing import mark
@@ -54,7 +54,7 @@ def read(
     session_id: str, operation_id: str, kind: OperationKind, into: type[msgspec.Struct]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The operation, awaited as the caller prefers, with its result once COMPLETED."""
-    own_session(session_id)
+    own_session(session_id, Dialect.NATIVE)
     seconds, followed = preferred_wait(state().settings.default_wait)
     operation, result = awaited(session_id, operation_id, kind, into, seconds)
     return operation_view(operation, result, state().store.operations.ahead(operation)), followed

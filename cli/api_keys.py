@@ -16,7 +16,7 @@ from schemas.operations import rfc3339
 from store.store import Store
 
 MOST_NAME_CHARACTERS = 100
-ACTIVE = (SessionStatus.CREATING, SessionStatus.RUNNING)
+ACTIVE = tuple(status for status in SessionStatus if status.is_active)
 PAGE = 100
 
 

@@ -23,6 +23,27 @@ class SessionStatus(StrEnum):
     ERROR = "ERROR"
     EXPIRED = "EXPIRED"
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the session takes new operations."""
+        return self in (SessionStatus.CREATING, SessionStatus.RUNNING)
+
+    @property
+    def is_ended(self) -> bool:
+        return self in (SessionStatus.STOPPED, SessionStatus.ERROR, SessionStatus.EXPIRED)
+
+    @property
+    def is_changing(self) -> bool:
+        """Whether it becomes another status without being asked to."""
+        return self in (SessionStatus.CREATING, SessionStatus.STOPPING)
+
+
+class Dialect(StrEnum):
+    """An API that sessions are made with: our own under /v1, or that of Together's SDK."""
+
+    NATIVE = "native"
+    TOGETHER = "together"
+
 
 class LoraConfig(msgspec.Struct, frozen=True):
     """Rank and scale (alpha / rank) of the adapter; dropout acts in cross-entropy only."""
@@ -52,6 +73,11 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     publishes: bool = False
     has_generator: bool = True
     muon: Muon | None = None
+
+    @property
+    def dialect(self) -> Dialect:
+        """The API it was made with: only Together's has model resources."""
+        return Dialect.NATIVE if self.resources_id is None else Dialect.TOGETHER
 
     @property
     def adapter_bytes(self) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from domain.codec import decode, encode
 from domain.operation import Operation, OperationKind, OperationStatus
-from domain.session import Session, SessionStatus
+from domain.session import Session
 from store import keys
 from store.context import Context
 from store.errors import (
@@ -29,7 +29,6 @@ from store.sessions import Sessions
 from tracing import carried
 
 OPTIM_STEP, WEIGHTS_SYNC = (kind.value.encode() for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC))
-UNSETTLED = (SessionStatus.CREATING, SessionStatus.STOPPING)
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -138,7 +137,7 @@ class Operations:
         while True:
             session, remaining = self._sessions.get(session_id), deadline - time.monotonic()
             ends = self._context.redis.zrange(keys.lane(session_id), 0, 0)
-            if session.status not in UNSETTLED or not ends or remaining <= 0:
+            if not session.status.is_changing or not ends or remaining <= 0:
                 return session
             with self._notices.expect(ends[0].decode()) as ended:
                 if self._context.redis.zscore(keys.lane(session_id), ends[0]) is not None:

@@ -1,5 +1,7 @@
 """The states of an operation and the legal moves between them. Pure; the scripts are given this table.
 
+They are given the session statuses by their properties too.
+
 A client sees WAITING (behind others of its session) and READY (its turn, a worker has been told)
 both as PENDING.
 """
@@ -7,6 +9,7 @@ both as PENDING.
 from enum import StrEnum
 
 from domain.operation import OperationStatus
+from domain.session import SessionStatus
 
 
 class OperationState(StrEnum):
@@ -48,9 +51,27 @@ MOVES: dict[Move, tuple[frozenset[OperationState], OperationState]] = {
 
 
 def lua_table() -> str:
-    """MOVES for the scripts: `moves.claim.from[state]`, `moves.claim.to`."""
+    """MOVES and the session statuses for the scripts."""
+    return _moves() + _statuses()
+
+
+def _moves() -> str:
+    """`moves.claim.from[state]`, `moves.claim.to`."""
     lines = []
     for move, (before, after) in MOVES.items():
         states = ", ".join(f"{state} = true" for state in sorted(before))
         lines.append(f"{move} = {{from = {{{states}}}, to = '{after}'}}")
     return "local moves = {\n  " + ",\n  ".join(lines) + "\n}\n"
+
+
+def _statuses() -> str:
+    """Sets of session statuses: `is_active[status]`, `is_ended[status]`, and `statuses`, the list of all."""
+    active, ended = (
+        ", ".join(f"{status} = true" for status in chosen)
+        for chosen in (
+            [status for status in SessionStatus if status.is_active],
+            [status for status in SessionStatus if status.is_ended],
+        )
+    )
+    every = ", ".join(f"'{status}'" for status in SessionStatus)
+    return f"local is_active, is_ended = {{{active}}}, {{{ended}}}\nlocal statuses = {{{every}}}\n"

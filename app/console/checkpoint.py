@@ -3,9 +3,9 @@
 from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.auth import caller
+from app.auth import caller, own_session
 from app.console.blueprint import PREFIX, console
-from app.console.session import SESSION, own
+from app.console.session import SESSION
 from app.links import downloads
 from app.state import state
 from domain.checkpoint import CheckpointKind, CheckpointRequest
@@ -16,7 +16,7 @@ CHECKPOINT = f"{PREFIX}/checkpoints/<id:checkpoint_id>"
 
 @console.get(f"{SESSION}/save")
 def ask_to_save(session_id: str) -> str:
-    own(session_id)
+    own_session(session_id)
     return render_template(
         "console/confirm.html",
         question="Save the adapter as it is now?",
@@ -30,7 +30,7 @@ def ask_to_save(session_id: str) -> str:
 
 @console.post(f"{SESSION}/save")
 def save(session_id: str) -> Response:
-    own(session_id)
+    own_session(session_id)
     saving = state().store.operations.accept(session_id, OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
     return redirect(url_for("console.operation", session_id=session_id, operation_id=saving.id))
 

@@ -7,9 +7,10 @@ import msgspec
 from flask import request
 from werkzeug.exceptions import BadRequest
 
+from app.auth import own_session
 from app.console.blueprint import console
 from app.console.charts import LEFT_OUT
-from app.console.session import LIVE, SESSION, own
+from app.console.session import SESSION
 from app.state import state
 from store.curves import Point
 
@@ -20,7 +21,7 @@ POINT_ID = re.compile(r"([0-9]{1,20}-[0-9]{1,20})?")
 @console.get(f"{SESSION}/curves")
 def curves(session_id: str) -> dict[str, Any]:
     """`more` says that there are points beyond these; `is_live`, that there may be some day."""
-    is_live = own(session_id).status in LIVE
+    is_live = not own_session(session_id).status.is_ended
     measured = state().store.curves.measured(session_id, _after("measured"), MOST_POINTS)
     logged = state().store.curves.logged(session_id, _after("logged"), MOST_POINTS)
     more = MOST_POINTS in (len(measured), len(logged))

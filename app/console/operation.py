@@ -6,9 +6,10 @@ import msgspec
 from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
+from app.auth import own_session
 from app.console.blueprint import console
 from app.console.sample import sample_page
-from app.console.session import SESSION, own
+from app.console.session import SESSION
 from app.console.training import training_page
 from app.state import state
 from domain.checkpoint import Checkpoint
@@ -26,7 +27,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 @console.get(OPERATION)
 def operation(session_id: str, operation_id: str) -> str:
-    session = own(session_id)
+    session = own_session(session_id)
     found = state().store.operations.get(session_id, operation_id)
     return render_template(
         "console/operation.html",
@@ -74,7 +75,7 @@ def _result(found: Operation, into: type[T]) -> T | None:
 
 @console.get(f"{OPERATION}/cancel")
 def ask_to_cancel(session_id: str, operation_id: str) -> str:
-    own(session_id)
+    own_session(session_id)
     state().store.operations.get(session_id, operation_id)
     return render_template(
         "console/confirm.html",
@@ -88,6 +89,6 @@ def ask_to_cancel(session_id: str, operation_id: str) -> str:
 
 @console.post(f"{OPERATION}/cancel")
 def cancel(session_id: str, operation_id: str) -> Response:
-    own(session_id)
+    own_session(session_id)
     state().store.operations.cancel(session_id, operation_id)
     return redirect(url_for("console.operation", session_id=session_id, operation_id=operation_id))

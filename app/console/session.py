@@ -6,36 +6,28 @@ import msgspec
 from flask import redirect, render_template, url_for
 from werkzeug.wrappers import Response
 
-from app.auth import caller
+from app.auth import caller, own_session
 from app.console.blueprint import PREFIX, console
 from app.console.charts import CHARTS
 from app.console.timeline import PHASES, timeline
 from app.state import state
 from domain.operation import OperationStatus
-from domain.session import Session, SessionStatus
 
 MOST_OPERATIONS = 40
 MOST_CHECKPOINTS = 40
 SESSION = f"{PREFIX}/sessions/<id:session_id>"
-LIVE = (SessionStatus.CREATING, SessionStatus.RUNNING, SessionStatus.STOPPING)
-ACTIVE = LIVE[:2]
-
-
-def own(session_id: str) -> Session:
-    """A session of the visitor's, whichever door made it. Raises NotFoundError, for another's as for none."""
-    return state().store.sessions.get(session_id, caller())
 
 
 @console.get(SESSION)
 def session(session_id: str) -> str:
-    found, store = own(session_id), state().store
+    found, store = own_session(session_id), state().store
     operations = store.operations.list(session_id, MOST_OPERATIONS, 0)
     return render_template(
         "console/session.html",
         session=found,
         glance=store.curves.glances([session_id])[0],
-        is_live=found.status in LIVE,
-        is_active=found.status in ACTIVE,
+        is_live=not found.status.is_ended,
+        is_active=found.status.is_active,
         charts=msgspec.to_builtins(CHARTS),
         operations=operations,
         pending=OperationStatus.PENDING,
@@ -48,7 +40,7 @@ def session(session_id: str) -> str:
 
 @console.get(f"{SESSION}/stop")
 def ask_to_stop(session_id: str) -> str:
-    own(session_id)
+    own_session(session_id)
     return render_template(
         "console/confirm.html",
         question="Stop this session?",
@@ -61,6 +53,6 @@ def ask_to_stop(session_id: str) -> str:
 
 @console.post(f"{SESSION}/stop")
 def stop(session_id: str) -> Response:
-    own(session_id)
+    own_session(session_id)
     state().store.sessions.stop(session_id)
     return redirect(url_for("console.session", session_id=session_id))

@@ -10,6 +10,7 @@ from app.operations import FOLLOWED, accept, read
 from app.state import state
 from domain.checkpoint import Checkpoint, CheckpointRequest
 from domain.operation import OperationKind
+from domain.session import Dialect
 from schemas import examples
 from schemas.checkpoints import (
     CheckpointDownloadSchema,
@@ -35,7 +36,7 @@ def create_training_checkpoint(body: dict[str, Any], session_id: str) -> dict[st
     Gradients that no optim-step has used are not part of it.
     """
     kind, request = OperationKind.TRAINING_CHECKPOINT, CheckpointRequest()
-    return accept(own_session(session_id), kind, request, body.get("timeout_seconds"))
+    return accept(own_session(session_id, Dialect.NATIVE), kind, request, body.get("timeout_seconds"))
 
 
 @checkpoints.route("/training-sessions/<id:session_id>:inference-checkpoint", methods=("POST",))
@@ -45,7 +46,7 @@ def create_training_checkpoint(body: dict[str, Any], session_id: str) -> dict[st
 def create_inference_checkpoint(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Save the adapter, alone and merged into its base model, for other software to load"""
     kind, request = OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest()
-    return accept(own_session(session_id), kind, request, body.get("timeout_seconds"))
+    return accept(own_session(session_id, Dialect.NATIVE), kind, request, body.get("timeout_seconds"))
 
 
 @checkpoints.route("/training-sessions/<id:session_id>/operations/training-checkpoint/<id:operation_id>")

@@ -7,6 +7,7 @@ from app.blueprint import Blueprint
 from app.idempotency import current_once
 from app.routes.sessions import PREFIX
 from app.state import state
+from domain.session import Dialect
 from schemas import examples
 from schemas.log import LogBodySchema, LoggedSchema
 
@@ -21,6 +22,6 @@ def log_value(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     The console draws a curve for each name, 32 names at most; the newest points of a session are kept.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.NATIVE)
     state().store.curves.log(session_id, **body, once=current_once())
     return body

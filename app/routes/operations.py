@@ -11,6 +11,7 @@ from domain.forward_backward import ForwardBackwardResult
 from domain.operation import OperationKind
 from domain.optim_step import OptimStepResult
 from domain.sample import SampleResult
+from domain.session import Dialect
 from schemas import examples
 from schemas.forward_backward import ForwardBackwardBodySchema, ForwardBackwardOperationSchema, forward_backward_request
 from schemas.operations import OperationSummarySchema, summary_view
@@ -26,7 +27,7 @@ operations = Blueprint("operations", __name__, url_prefix=PREFIX, description="W
 @operations.response(200, SampleOperationSchema, example=examples.ACCEPTED)
 def sample(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Sample completions of a prompt"""
-    session = own_session(session_id)
+    session = own_session(session_id, Dialect.NATIVE)
     request = sample_request(body, session.spec.base_model, state().settings.limits)
     return accept(session, OperationKind.SAMPLE, request, body.get("timeout_seconds"))
 
@@ -39,7 +40,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     Aggregation is per call; the gradients of successive calls add until an optim-step uses them.
     """
-    session, settings = own_session(session_id), state().settings
+    session, settings = own_session(session_id, Dialect.NATIVE), state().settings
     request = forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
     return accept(session, OperationKind.FORWARD_BACKWARD, request, body.get("timeout_seconds"))
 
@@ -49,7 +50,7 @@ def forward_backward(body: dict[str, Any], session_id: str) -> dict[str, Any]:
 @operations.response(200, OptimStepOperationSchema, example=examples.ACCEPTED)
 def optim_step(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    session, request = own_session(session_id), optim_step_request(body)
+    session, request = own_session(session_id, Dialect.NATIVE), optim_step_request(body)
     return accept(session, OperationKind.OPTIM_STEP, request, body.get("timeout_seconds"))
 
 
@@ -82,7 +83,7 @@ def get_optim_step(session_id: str, operation_id: str) -> tuple[dict[str, Any], 
 @operations.response(200, OperationSummarySchema(many=True))
 def list_operations(query: dict[str, Any], session_id: str) -> list[dict[str, Any]]:
     """List a session's operations with their times, newest first"""
-    own_session(session_id)
+    own_session(session_id, Dialect.NATIVE)
     return [summary_view(operation) for operation in state().store.operations.list(session_id, **query)]
 
 
@@ -94,5 +95,5 @@ def cancel_operation(_: dict[str, Any], session_id: str, operation_id: str) -> d
 
     Cancelling again changes nothing.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.NATIVE)
     return summary_view(state().store.operations.cancel(session_id, operation_id))

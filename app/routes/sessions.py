@@ -10,6 +10,7 @@ from app.idempotency import current_once
 from app.placement import candidates, find_model
 from app.state import state
 from domain.operation import OperationKind
+from domain.session import Dialect
 from schemas.pages import EmptySchema
 from schemas.sessions import CreateSessionSchema, SessionListSchema, SessionSchema, session_spec, session_view
 from schemas.time_limit import check_timeout
@@ -52,7 +53,7 @@ def list_training_sessions(query: dict[str, Any]) -> list[dict[str, Any]]:
 @sessions.response(200, SessionSchema)
 def get_training_session(session_id: str) -> dict[str, Any]:
     """Read a training session"""
-    return session_view(own_session(session_id))
+    return session_view(own_session(session_id, Dialect.NATIVE))
 
 
 @sessions.route("/<id:session_id>:stop", methods=("POST",))
@@ -63,6 +64,6 @@ def stop_training_session(_: dict[str, Any], session_id: str) -> dict[str, Any]:
 
     The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.NATIVE)
     log.info("session %s is to stop", session_id, extra={"session_id": session_id})
     return session_view(state().store.sessions.stop(session_id))

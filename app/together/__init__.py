@@ -7,6 +7,5 @@ from app.together.operations import operations
 from app.together.payloads import payloads
 from app.together.saving import saving
 from app.together.sessions import sessions
-from app.together.shaping import shaping
 
-blueprints = (models, model_resources, sessions, operations, saving, checkpoints, payloads, shaping)
+blueprints = (models, model_resources, sessions, operations, saving, checkpoints, payloads)

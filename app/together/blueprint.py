@@ -8,31 +8,22 @@ from marshmallow import Schema, ValidationError
 from werkzeug.datastructures import MultiDict
 
 from app.answers import write
-from app.auth import caller
+from app.auth import caller, own_session
 from app.blueprint import Blueprint as NativeBlueprint
 from app.bodies import Parser, hold
 from app.operations import awaited
 from app.state import state
 from app.waiting import preferred_wait
 from domain.operation import Operation, OperationKind
-from domain.session import Session
+from domain.session import Dialect
 from schemas.problems import refusal
 from schemas.skeleton import value_of
 from schemas.together.pages import SomeOf
-from store.errors import NotFoundError
 
 PREFIX = "/together/v1/rl"
 SESSIONS = f"{PREFIX}/training-sessions"
 
 T = TypeVar("T", bound=msgspec.Struct)
-
-
-def own_session(session_id: str) -> Session:
-    """A session of the caller's, made through this door. Raises NotFoundError, for any other as for none."""
-    session = state().store.sessions.get(session_id, caller())
-    if session.spec.resources_id is None:
-        raise NotFoundError("no such training session")
-    return session
 
 
 class PayloadParser(Parser):
@@ -46,7 +37,7 @@ class PayloadParser(Parser):
         if payload_id is None:
             return body
         assert req.view_args is not None
-        session, uploads = own_session(req.view_args["session_id"]), state().store.uploads
+        session, uploads = own_session(req.view_args["session_id"], Dialect.TOGETHER), state().store.uploads
         hold(uploads.size(session.id, str(payload_id)))
         uploaded = self._read_payload(uploads.get(session.id, str(payload_id)), schema)
         return {**body, **uploaded}
@@ -76,7 +67,7 @@ class Blueprint(NativeBlueprint):
 
 def read(session_id: str, operation_id: str, kind: OperationKind, into: type[T]) -> tuple[Operation, T | None]:
     """The operation, held until it has ended, as long as a client that only polls should wait, or as it prefers."""
-    own_session(session_id)
+    own_session(session_id, Dialect.TOGETHER)
     seconds, _ = preferred_wait(state().settings.polling_wait)
     return awaited(session_id, operation_id, kind, into, seconds)
 

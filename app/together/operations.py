@@ -4,13 +4,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from app.auth import own_session
 from app.operations import accepted
 from app.state import state
-from app.together.blueprint import SESSIONS, Blueprint, apart, own_session, read
+from app.together.blueprint import SESSIONS, Blueprint, apart, read
 from domain.forward_backward import ForwardBackwardResult
 from domain.operation import Operation, OperationKind, OperationStatus
 from domain.optim_step import OptimStepResult
 from domain.sample import SampleResult
+from domain.session import Dialect
 from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from schemas.together import forward_backward as training
 from schemas.together import sampling
@@ -30,7 +32,7 @@ operations = Blueprint(
 @operations.response(200, training.ForwardBackwardOperationSchema)
 def forward_backward(body: dict[str, Any], session_id: str) -> Any:
     """Add a loss's gradient to the session's, or only evaluate the loss"""
-    session, settings = own_session(session_id), state().settings
+    session, settings = own_session(session_id, Dialect.TOGETHER), state().settings
     request = training.forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
     return operation_view(accepted(session, KIND.FORWARD_BACKWARD, request))
 
@@ -52,7 +54,7 @@ def get_forward_backward(session_id: str, operation_id: str) -> Any:
 @operations.response(200, training.CustomForwardBackwardOperationSchema)
 def custom_forward_backward(body: dict[str, Any], session_id: str) -> Any:
     """Add the gradient of a loss of your own, given by the logprobs"""
-    session, limits = own_session(session_id), state().settings.limits
+    session, limits = own_session(session_id, Dialect.TOGETHER), state().settings.limits
     request = training.custom_request(body, session.spec.base_model, limits)
     return operation_view(accepted(session, KIND.CUSTOM_FORWARD_BACKWARD, request))
 
@@ -71,7 +73,7 @@ def get_custom_forward_backward(session_id: str, operation_id: str) -> Any:
 @operations.response(200, OptimStepOperationSchema)
 def optim_step(body: dict[str, Any], session_id: str) -> Any:
     """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    session = own_session(session_id)
+    session = own_session(session_id, Dialect.TOGETHER)
     return operation_view(accepted(session, KIND.OPTIM_STEP, optim_step_request(body, session.spec.muon)))
 
 
@@ -92,7 +94,7 @@ def weights_sync(body: dict[str, Any], session_id: str) -> Any:
 
     Samples that were accepted before keep the weights that they would have had.
     """
-    operation = accepted(own_session(session_id), KIND.WEIGHTS_SYNC, WeightsSyncRequest(**body))
+    operation = accepted(own_session(session_id, Dialect.TOGETHER), KIND.WEIGHTS_SYNC, WeightsSyncRequest(**body))
     return _queued(operation) or operation_view(operation)
 
 
@@ -104,7 +106,7 @@ def get_weights_sync(session_id: str, operation_id: str) -> Any:
 
     One in the background is COMPLETED while it waits; the session's policy_state says whether it has been published.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.TOGETHER)
     if queued := _queued(state().store.operations.get(session_id, operation_id, KIND.WEIGHTS_SYNC)):
         return queued
     operation, result = read(session_id, operation_id, KIND.WEIGHTS_SYNC, WeightsSyncResult)
@@ -116,7 +118,7 @@ def get_weights_sync(session_id: str, operation_id: str) -> Any:
 @operations.response(200, sampling.SampleOperationSchema)
 def sample(body: dict[str, Any], session_id: str) -> Any:
     """Sample completions of prompts with the published weights"""
-    session = own_session(session_id)
+    session = own_session(session_id, Dialect.TOGETHER)
     spec, limits = session.spec, state().settings.limits
     request = sampling.sample_request(body, spec.base_model, limits, spec.has_generator)
     return operation_view(accepted(session, KIND.SAMPLE, request))

@@ -2,9 +2,11 @@
 
 from typing import Any
 
+from app.auth import own_session
 from app.links import link, upload_link
 from app.state import state
-from app.together.blueprint import SESSIONS, Blueprint, own_session
+from app.together.blueprint import SESSIONS, Blueprint
+from domain.session import Dialect
 from schemas.pages import EmptySchema
 from schemas.together.payloads import DownloadSchema, UploadSchema
 
@@ -21,7 +23,7 @@ def create_upload_url(_: dict[str, Any], session_id: str) -> dict[str, str]:
 
     It is kept for a day. An operation of this session then names it as its payload_id.
     """
-    payload_id, path = state().store.uploads.begin(own_session(session_id).id)
+    payload_id, path = state().store.uploads.begin(own_session(session_id, Dialect.TOGETHER).id)
     return {"payload_id": payload_id, "upload_url": upload_link(path)}
 
 
@@ -30,5 +32,5 @@ def create_upload_url(_: dict[str, Any], session_id: str) -> dict[str, str]:
 @payloads.response(200, DownloadSchema)
 def create_download_url(_: dict[str, Any], session_id: str, payload_id: str) -> dict[str, str]:
     """Learn where the rest of a large result can be had"""
-    path = state().store.uploads.path(own_session(session_id).id, payload_id)
+    path = state().store.uploads.path(own_session(session_id, Dialect.TOGETHER).id, payload_id)
     return {"download_url": link(path, "result.json")}

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+from app.auth import own_session
 from app.operations import accepted
-from app.together.blueprint import SESSIONS, Blueprint, own_session, read
+from app.together.blueprint import SESSIONS, Blueprint, read
 from domain.checkpoint import Checkpoint, CheckpointRequest
 from domain.operation import OperationKind
+from domain.session import Dialect
 from schemas.pages import EmptySchema
 from schemas.together.checkpoints import (
     InferenceCheckpointOperationSchema,
@@ -24,7 +26,9 @@ saving = Blueprint(
 @saving.response(200, TrainingCheckpointOperationSchema)
 def create_training_checkpoint(_: dict[str, Any], session_id: str) -> Any:
     """Save adapter, optimizer state and step, for training to go on from"""
-    return operation_view(accepted(own_session(session_id), OperationKind.TRAINING_CHECKPOINT, CheckpointRequest()))
+    return operation_view(
+        accepted(own_session(session_id, Dialect.TOGETHER), OperationKind.TRAINING_CHECKPOINT, CheckpointRequest())
+    )
 
 
 @saving.route("/training-checkpoint/<id:operation_id>")
@@ -40,7 +44,9 @@ def get_training_checkpoint(session_id: str, operation_id: str) -> Any:
 @saving.response(200, InferenceCheckpointOperationSchema)
 def create_inference_checkpoint(_: dict[str, Any], session_id: str) -> Any:
     """Save the adapter, alone and merged into its base model, for other software to load"""
-    return operation_view(accepted(own_session(session_id), OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest()))
+    return operation_view(
+        accepted(own_session(session_id, Dialect.TOGETHER), OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest())
+    )
 
 
 @saving.route("/inference-checkpoint/<id:operation_id>")

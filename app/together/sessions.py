@@ -2,16 +2,16 @@
 
 from typing import Any
 
-from app.auth import caller
+from app.auth import caller, own_session
 from app.checkpoint_of import checkpoint_of
 from app.idempotency import current_once
 from app.placement import candidates, find_model
 from app.state import state
-from app.together.blueprint import SESSIONS, Blueprint, is_mine, own_session
+from app.together.blueprint import SESSIONS, Blueprint, is_mine
 from app.waiting import held, preferred_wait
 from domain.checkpoint import CheckpointKind
 from domain.model_resources import ModelResources
-from domain.session import Labels, Session
+from domain.session import Dialect, Labels, Session
 from schemas.pages import EmptySchema
 from schemas.problems import refusal
 from schemas.together.labels import LabelsSchema, changed
@@ -70,7 +70,7 @@ def get_session(session_id: str) -> Any:
 
     The answer is held while it is being created or stopped.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.TOGETHER)
     seconds, _ = preferred_wait(state().settings.polling_wait)
     with held() as may_wait:
         return _view(state().store.operations.settled(session_id, seconds if may_wait else 0.0))
@@ -81,7 +81,7 @@ def get_session(session_id: str) -> Any:
 @sessions.response(200, SessionSchema)
 def update_session(body: dict[str, Any], session_id: str) -> Any:
     """Change what a training session is called"""
-    session = own_session(session_id)
+    session = own_session(session_id, Dialect.TOGETHER)
     return _view(state().store.sessions.relabel(session_id, changed(session.labels, body)))
 
 
@@ -93,7 +93,7 @@ def stop_session(_: dict[str, Any], session_id: str) -> Any:
 
     The running operation finishes, waiting ones fail, results stay readable. Stopping again changes nothing.
     """
-    own_session(session_id)
+    own_session(session_id, Dialect.TOGETHER)
     return _view(state().store.sessions.stop(session_id))
 
 

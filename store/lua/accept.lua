@@ -12,7 +12,7 @@ local status, owner = record[1], record[3]
 if not status then return {'unknown'} end
 local first = known(answer_key, digest)
 if first then return first end
-if status ~= 'CREATING' and status ~= 'RUNNING' then return {'inactive', status, record[2] or ''} end
+if not is_active[status] then return {'inactive', status, record[2] or ''} end
 if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
 local most = limit_of(owner, 'max_waiting', most_of_key)
 if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-full', most} end

@@ -1,4 +1,4 @@
--- Shared by every script; store/scripts.py puts the tables `keys` and `moves` before it.
+-- Shared by every script; store/scripts.py puts the tables of Python before it.
 
 local function now()
   local time = redis.call('TIME')
@@ -10,10 +10,6 @@ end
 local function give(session, worker)
   redis.call('SADD', keys.worker_sessions(worker), session)
   redis.call('ZADD', keys.workers, 'NX', 0, worker)
-end
-
-local function has_ended(status)
-  return status == 'STOPPED' or status == 'ERROR' or status == 'EXPIRED'
 end
 
 -- Moves an operation if the table allows it; returns whether it did.

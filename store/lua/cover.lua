@@ -7,7 +7,7 @@ if record[5] == snapshot then
   return 1
 end
 local stale = record[4] and tonumber(record[4]) >= tonumber(seq)
-if record[1] ~= worker or record[2] ~= epoch or has_ended(record[3]) or stale then return 0 end
+if record[1] ~= worker or record[2] ~= epoch or is_ended[record[3]] or stale then return 0 end
 -- A server that came back with less than it had told may have lost their end, or that they were accepted: they will run.
 local unended = redis.call('ZRANGEBYSCORE', keys.lane(session), '-inf', seq, 'LIMIT', 0, 1)
 if #unended > 0 or tonumber(record[6]) <= tonumber(seq) then return 0 end

@@ -33,9 +33,9 @@ for place = 16, #ARGV do
 end
 if not worker then return {'no-room'} end
 local unended = 0
-for _, status in ipairs({'CREATING', 'RUNNING', 'STOPPING'}) do
+for _, status in ipairs(statuses) do
   for _, list in ipairs({list_of(owner), list_of(owner, true)}) do
-    unended = unended + redis.call('ZCARD', keys.owner_sessions_with(list, status))
+    if not is_ended[status] then unended = unended + redis.call('ZCARD', keys.owner_sessions_with(list, status)) end
   end
 end
 local most = limit_of(owner, 'max_sessions', most_sessions)

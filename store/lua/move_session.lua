@@ -4,7 +4,7 @@ local session, lost, new, most_attempts, most_samples = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'worker', 'status')
 if record[1] ~= lost then return {'refused'} end
 redis.call('SREM', keys.worker_sessions(lost), session)
-if has_ended(record[2]) then return {'refused'} end
+if is_ended[record[2]] then return {'refused'} end
 redis.call('HSET', keys.session(session), 'worker', new)
 redis.call('HINCRBY', keys.session(session), 'epoch', 1)
 give(session, new)

@@ -2,7 +2,7 @@
 local session, answers_live = unpack(ARGV)
 local key = keys.session(session)
 local status, owner, resources = unpack(redis.call('HMGET', key, 'status', 'owner', 'resources'))
-if not has_ended(status) then return 0 end
+if not is_ended[status] then return 0 end
 for _, id in ipairs(redis.call('ZRANGE', keys.operations(session), 0, -1)) do
   discard(redis.call('HGET', keys.operation(id), 'result'))
   drop_request(id)

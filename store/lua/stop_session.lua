@@ -3,7 +3,7 @@
 local session, id, reason, idle_since, final = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'status', 'updated_at')
 if not record[1] then return {'unknown'} end
-if record[1] ~= 'CREATING' and record[1] ~= 'RUNNING' then return {'stopped', {}} end
+if not is_active[record[1]] then return {'stopped', {}} end
 if idle_since ~= '' then
   local busy = redis.call('ZCARD', keys.lane(session)) > 0
   if busy or tonumber(record[2]) > tonumber(idle_since) then return {'busy', {}} end

@@ -3,6 +3,7 @@
 import pytest
 
 from domain.operation import OperationStatus
+from domain.session import SessionStatus
 from store.transitions import MOVES, Move, OperationState
 
 S = OperationState
@@ -39,3 +40,19 @@ def test_nothing_leaves_an_end() -> None:
 )
 def test_what_a_client_is_told(state: OperationState, status: OperationStatus) -> None:
     assert state.status is status
+
+
+@pytest.mark.parametrize(
+    ("status", "is_active", "is_changing", "is_ended"),
+    [
+        ("CREATING", True, True, False),
+        ("RUNNING", True, False, False),
+        ("STOPPING", False, True, False),
+        ("STOPPED", False, False, True),
+        ("ERROR", False, False, True),
+        ("EXPIRED", False, False, True),
+    ],
+)
+def test_what_a_session_status_means(status: str, is_active: bool, is_changing: bool, is_ended: bool) -> None:
+    found = SessionStatus(status)
+    assert (found.is_active, found.is_changing, found.is_ended) == (is_active, is_changing, is_ended)
