@@ -1,9 +1,8 @@
-"""What `celerity doctor` finds of Redis, for each of those who speak to it: the store, Celery's broker, its backend."""
+"""What `celerity doctor` finds of Redis, for each of its two users: the store and Celery's broker."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from celery import Celery
 from kombu.exceptions import OperationalError
 from obstore.store import MemoryStore
 
@@ -14,7 +13,6 @@ from store.objects import Objects
 from store.refusals import RefusedError, sentence
 from store.store import Store, open_store
 
-FAILS = "tasks would not reach workers, or fail: see CELERITY_REDIS_URL"
 RULE = "docs/operations.md says what Redis must allow and how its URL is written"
 
 
@@ -27,7 +25,7 @@ def redis_findings(settings: Settings) -> Iterator[Finding]:
         return
     try:
         yield from _server(store)
-        yield from _celery(store, settings)
+        yield from _broker(store)
     except RefusedError as error:
         yield Finding("Redis", f"{sentence(error)} ({error})", "everything waits until it works")
     except Unavailable as error:
@@ -54,21 +52,10 @@ def _server(store: Store) -> Iterator[Finding]:
     )
 
 
-def _celery(store: Store, settings: Settings) -> Iterator[Finding]:
-    """Each as a worker sets it up."""
-    # Loaded with it, and needed by no other command.
-    from workers.backend import backend_settings
-
-    celery = Celery("celerity", set_as_current=False)
-    celery.conf.update(backend_settings(settings.redis))
-    checks: dict[str, Callable[[], object]] = {
-        "broker": store.check_broker,
-        "result backend": lambda: celery.backend.client.ping(),
-    }
-    for what, check in checks.items():
-        try:
-            check()
-        except (OperationalError, *Unavailable) as error:
-            yield Finding(what, f"not reached ({error})", FAILS)
-        else:
-            yield Finding(what, "reached")
+def _broker(store: Store) -> Iterator[Finding]:
+    try:
+        store.check_broker()
+    except (OperationalError, *Unavailable) as error:
+        yield Finding("broker", f"not reached ({error})", "tasks would not reach workers: see CELERITY_REDIS_URL")
+    else:
+        yield Finding("broker", "reached")

@@ -22,6 +22,11 @@ def decode(data: bytes, into: type[T]) -> T:
     return msgspec.msgpack.decode(data, type=into, ext_hook=_array)
 
 
+def decode_plain(data: bytes) -> Any:
+    """What `encode` wrote, as dicts, lists and numbers."""
+    return msgspec.msgpack.decode(data, ext_hook=lambda code, array: _array(code, array).tolist())
+
+
 def _extension(value: Any) -> msgspec.msgpack.Ext:
     assert isinstance(value, np.ndarray) and value.ndim == 1, type(value)
     return msgspec.msgpack.Ext(DTYPE_CODES[value.dtype.name], np.ascontiguousarray(value).data.cast("B"))

@@ -1,4 +1,4 @@
-"""Where Redis is: one URL, and what each of its three users (redis-py, Celery's broker, its result backend) is told."""
+"""Where Redis is: one URL, and what each of its two users (redis-py and Celery's broker) is told."""
 
 from typing import Any
 from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlsplit
@@ -10,7 +10,7 @@ TCP = ("redis", "valkey")
 TLS = ("rediss", "valkeys")
 UNIX = ("unix", "redis+socket")
 DEFAULT_HOST, DEFAULT_PORT = "localhost", 6379
-# Both clients know it by either name.
+# Both users know it by either name.
 DATABASE = ("db", "virtual_host")
 FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 CHOICES: dict[str, dict[str, Any]] = {
@@ -45,13 +45,8 @@ class RedisUrl(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def broker_url(self) -> str:
         """As Celery has it for a broker. What `tls` says is in Celery's own settings beside it."""
-        return f"redis+{self.backend_url}" if self.path else self.backend_url
-
-    @property
-    def backend_url(self) -> str:
-        """As Celery has it for a result backend."""
         if self.path:
-            return f"socket://{self._user}{quote(self.path)}?virtual_host={self.database}"
+            return f"redis+socket://{self._user}{quote(self.path)}?virtual_host={self.database}"
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{'redis' if self.tls is None else 'rediss'}://{self._user}{host}:{self.port}/{self.database}"
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 from itertools import accumulate
 from typing import Any, TypeVar
 from uuid import uuid4
 
 import msgspec
 
-from domain.codec import decode, encode
+from domain.codec import decode, decode_plain, encode
 from domain.operation import Operation, OperationKind, OperationStatus
 from domain.session import Session
 from store import keys
@@ -31,6 +32,7 @@ from tracing import carried
 OPTIM_STEP, WEIGHTS_SYNC = (kind.value.encode() for kind in (OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC))
 
 T = TypeVar("T", bound=msgspec.Struct)
+R = TypeVar("R")
 
 
 class Operations:
@@ -106,8 +108,7 @@ class Operations:
 
         Raises NotFoundError: also for one that is no longer kept.
         """
-        row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
-        operation = operation_from(operation_id, row)
+        operation = self.find(operation_id)
         if operation is None and self._context.redis.hexists(keys.session(session_id), "has_expired"):
             raise NotFoundError(
                 "no such operation in this training session, or one that is older than results are kept"
@@ -119,6 +120,11 @@ class Operations:
         if operation.result_expired:
             raise NotFoundError("the result of this operation is older than results are kept, and has been removed")
         return operation
+
+    def find(self, operation_id: str) -> Operation | None:
+        """The operation of any session and kind; None when there is none, or it is no longer kept."""
+        row = self._context.redis.hmget(keys.operation(operation_id), OPERATION_FIELDS)
+        return operation_from(operation_id, row)
 
     def wait(self, session_id: str, operation_id: str, kind: OperationKind | None, seconds: float) -> Operation:
         """`get`, but held until the operation has ended or the time is up."""
@@ -168,26 +174,33 @@ class Operations:
     def answer(self, operation: Operation, into: type[T]) -> T:
         """The `result`, read by a client: the first time is kept."""
         assert operation.status is OperationStatus.COMPLETED
-        return self._decoded("result", lambda: self._context.scripts.run("read_result", operation.id), into)
+        return self._decoded(
+            "result", lambda: self._context.scripts.run("read_result", operation.id), partial(decode, into=into)
+        )
 
     def result(self, operation: Operation, into: type[T]) -> T:
         """What a COMPLETED operation answered. Raises NotFoundError when it is no longer kept."""
         assert operation.status is OperationStatus.COMPLETED
-        return self._decoded("result", self._field(operation, "result"), into)
+        return self._decoded("result", self._field(operation, "result"), partial(decode, into=into))
+
+    def plain_result(self, operation: Operation) -> Any:
+        """The `result` as dicts, lists and numbers, whatever the operation's kind."""
+        assert operation.status is OperationStatus.COMPLETED
+        return self._decoded("result", self._field(operation, "result"), decode_plain)
 
     def request(self, operation: Operation, into: type[T]) -> T:
         """What an operation asked for. Raises NotFoundError when that is no longer kept: it is of the newest ones of
         its session, and of those that have not ended."""
-        return self._decoded("request", self._field(operation, "request"), into)
+        return self._decoded("request", self._field(operation, "request"), partial(decode, into=into))
 
     def _field(self, operation: Operation, name: str) -> Callable[[], bytes | None]:
         return lambda: self._context.redis.hget(keys.operation(operation.id), name)
 
-    def _decoded(self, name: str, read: Callable[[], bytes | None], into: type[T]) -> T:
+    def _decoded(self, name: str, read: Callable[[], bytes | None], decoded: Callable[[bytes], R]) -> R:
         """Raises ObjectsAwayError for a payload that is kept and cannot be had."""
         while (stored := read()) is not None:
             try:
-                return decode(self._context.payloads.get(stored), into)
+                return decoded(self._context.payloads.get(stored))
             except ObjectMissingError:
                 # Its time may just have been over.
                 if read() == stored:

@@ -1,4 +1,4 @@
-"""CELERITY_REDIS_URL: one URL, the same server for redis-py, Celery's broker and its result backend."""
+"""CELERITY_REDIS_URL: one URL, the same server for redis-py and Celery's broker."""
 
 from typing import Any
 
@@ -10,10 +10,9 @@ from domain.redis_url import RedisUrl, read_redis_url
 from settings import Settings, load_settings
 from store.broker import broker_settings
 from store.connection import connect
-from workers.backend import backend_settings
 
 PLACES = ("host", "port", "path", "db", "username", "password")
-# The URL, and what each of the three must connect to: host, port, path, database, user, password.
+# The URL, and what both must connect to: host, port, path, database, user, password.
 FORMS: dict[str, tuple[Any, ...]] = {
     "redis://": ("localhost", 6379, None, 0, None, None),
     "redis://one": ("one", 6379, None, 0, None, None),
@@ -35,18 +34,20 @@ FORMS: dict[str, tuple[Any, ...]] = {
 
 
 def connections(url: str) -> dict[str, Any]:
-    """A connection that each of the three would make."""
+    """A connection that each of the two would make."""
     server = read_redis_url(url)
     celery = Celery("of the test", set_as_current=False)
-    celery.conf.update(broker_settings(server), **backend_settings(server))
+    celery.conf.update(broker_settings(server))
     # kombu's own reading of its URL; a channel would connect at once.
     broker = celery.connection_for_write()
     channel = object.__new__(broker.transport.Channel)
     channel.connection = broker.transport
     params = channel._connparams()
-    pools = {"store": connect(server).connection_pool, "result backend": celery.backend.client.connection_pool}
-    made = {name: pool.connection_class(**_settled(pool.connection_kwargs)) for name, pool in pools.items()}
-    return {**made, "broker": params.pop("connection_class")(**_settled(params))}
+    pool: Any = connect(server).connection_pool
+    return {
+        "store": pool.connection_class(**_settled(pool.connection_kwargs)),
+        "broker": params.pop("connection_class")(**_settled(params)),
+    }
 
 
 def _settled(options: dict[str, Any]) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def _settled(options: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("url", FORMS)
-def test_one_url_leads_all_three_to_the_same_server(url: str) -> None:
+def test_one_url_leads_both_to_the_same_server(url: str) -> None:
     for name, connection in connections(url).items():
         assert tuple(getattr(connection, place, None) for place in PLACES) == FORMS[url], name
         assert isinstance(connection, UnixDomainSocketConnection) == (FORMS[url][2] is not None), name
@@ -71,7 +72,7 @@ def test_one_url_leads_all_three_to_the_same_server(url: str) -> None:
         ("?ssl_check_hostname=false", {"cert_reqs": 2, "check_hostname": False}),
     ],
 )
-def test_certificates_are_verified_by_all_three_unless_the_url_says_not_to(query: str, options: dict[str, Any]) -> None:
+def test_certificates_are_verified_by_both_unless_the_url_says_not_to(query: str, options: dict[str, Any]) -> None:
     for name, connection in connections(f"rediss://one/0{query}").items():
         assert {option: getattr(connection, option) for option in options} == options, name
 
@@ -108,7 +109,7 @@ def test_certificates_are_verified_by_all_three_unless_the_url_says_not_to(query
         ("redis://one?socket_timeout=5", "socket_timeout"),
     ],
 )
-def test_a_url_that_not_all_three_could_use_is_refused_in_a_sentence_without_the_password(url: str, words: str) -> None:
+def test_a_url_that_not_both_could_use_is_refused_in_a_sentence_without_the_password(url: str, words: str) -> None:
     with pytest.raises(ValueError, match=r"^CELERITY_REDIS_URL has a value that it does not take: ") as refused:
         load_settings({"CELERITY_REDIS_URL": url})
     assert words in str(refused.value)

@@ -1,19 +1,26 @@
-"""Celery's Redis result backend, with the store's atomic finish as its store step."""
+"""Celery's result backend: the store's operations, ended by its atomic finish and read as task results.
+
+A task's id is its operation's id, so `AsyncResult(operation_id)` tells what the polling endpoint tells (see
+docs/decisions/0044).
+"""
 
 import logging
 from collections.abc import Callable
-from functools import partial
+from datetime import UTC, datetime
+from functools import cached_property, partial
 from typing import Any
 
 import msgspec
 from celery import states
-from celery.backends.redis import RedisBackend
+from celery.backends.base import BaseBackend
 
 from domain.figures import NO_FIGURES, Figures
-from domain.operation import ErrorCode, OperationError, OperationFailedError
-from domain.redis_url import RedisUrl
+from domain.operation import ErrorCode, Operation, OperationError, OperationFailedError, OperationStatus
+from settings import load_settings
 from store.claims import Claim
 from store.errors import ObjectsAwayError
+from store.operations import Operations
+from store.store import open_store
 from workers.engine.commit import FailedAfterCommitError
 from workers.patience import persist
 from workers.process import current
@@ -26,13 +33,12 @@ OBJECTS_AWAY = (
 )
 
 
-def backend_settings(url: RedisUrl) -> dict[str, Any]:
-    """Celery's settings for this backend, on the store's own server."""
-    return {
-        "result_backend": f"{__name__}.{OperationBackend.__name__}+{url.backend_url}",
-        # Told nothing, Celery would refuse each task.
-        "redis_backend_use_ssl": url.tls,
-    }
+STATES = {
+    OperationStatus.PENDING: states.PENDING,
+    OperationStatus.RUNNING: states.STARTED,
+    OperationStatus.COMPLETED: states.SUCCESS,
+    OperationStatus.FAILED: states.FAILURE,
+}
 
 
 class Outcome:
@@ -51,12 +57,43 @@ class Outcome:
         return type(self.value).__name__
 
 
-class OperationBackend(RedisBackend):
-    """A task's result is its operation's: one record, written once, only by who holds the claim."""
+class OperationBackend(BaseBackend):
+    """A task's result is its operation's: one record, written once, only by who holds the claim, and read in any
+    process that has the environment of a worker."""
+
+    @cached_property
+    def _operations(self) -> Operations:
+        return open_store(load_settings()).operations
+
+    def task_result_exists(self, task_id: str) -> bool:
+        return self._operations.find(task_id) is not None
+
+    def _get_task_meta_for(self, task_id: str) -> dict[str, Any]:
+        """Raises NotFoundError when the operation has COMPLETED and its result is no longer kept."""
+        operation = self._operations.find(task_id)
+        if operation is None:
+            # What Celery says of an id that it does not know.
+            return {"task_id": task_id, "status": states.PENDING, "result": None}
+        ended_at = operation.ended_at
+        return {
+            "task_id": task_id,
+            "name": operation.kind.task_name,
+            "status": STATES[operation.status],
+            "result": self._result(operation),
+            "date_done": datetime.fromtimestamp(ended_at, UTC) if ended_at else None,
+        }
+
+    def _result(self, operation: Operation) -> Any:
+        if operation.error:
+            return OperationFailedError(operation.error.code, operation.error.message)
+        has_result = operation.status is OperationStatus.COMPLETED and operation.kind.is_public
+        return self._operations.plain_result(operation) if has_result else None
 
     def store_result(self, task_id: str, result: Any, state: str, *_: Any, request: Any = None, **__: Any) -> Any:
         if task_id == current().probe.id:
-            return self._end_probe(result, state)
+            if state == states.SUCCESS:
+                current().probe.end()
+            return result
         claim: Claim | None = getattr(request, "claim", None)
         if claim is None:
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
@@ -68,12 +105,6 @@ class OperationBackend(RedisBackend):
             self._finish(claim, result, state)
         finally:
             current().stranded.leave(task_id)
-        return result
-
-    def _end_probe(self, result: Any, state: str) -> Any:
-        self.client.ping()
-        if state == states.SUCCESS:
-            current().probe.end()
         return result
 
     def _finish(self, claim: Claim, result: Any, state: str) -> None:

@@ -16,7 +16,7 @@ from settings import load_settings
 from store.broker import broker_settings
 from store.private_files import close_for
 from tracing import start_tracing
-from workers.backend import backend_settings
+from workers.backend import OperationBackend
 from workers.consumer import PatientConsumer
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
@@ -31,7 +31,9 @@ except ValueError as error:
 
 app = Celery("celerity", include=["workers.tasks"])
 app.conf.update(
-    **backend_settings(settings.redis),
+    result_backend=f"{OperationBackend.__module__}.{OperationBackend.__name__}",
+    # One for all threads, as the store is.
+    result_backend_thread_safe=True,
     worker_pool="threads",
     worker_consumer=f"{PatientConsumer.__module__}:{PatientConsumer.__name__}",
     worker_concurrency=settings.worker_threads,

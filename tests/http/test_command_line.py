@@ -17,7 +17,6 @@ from settings import load_settings
 from store.dispatch import producer
 from tests.http.conftest import WORKER, Api
 from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
-from workers.backend import backend_settings
 
 Run = Callable[..., Result]
 
@@ -151,7 +150,7 @@ def test_the_doctor_says_what_is_there_and_what_to_do(redis_url: str, tmp_path: 
     there = findings()
     assert there["Redis"]["found"] == "reached" and there["device"]["found"].startswith("cpu, torch")
     assert there["Redis memory"] == {"what": "Redis memory", "found": "noeviction", "advice": ""}
-    assert [there[what]["found"] for what in ("broker", "result backend")] == ["reached", "reached"]
+    assert there["broker"]["found"] == "reached"
     assert there["workers"]["found"].startswith("1 announced")
     assert there["disk"]["advice"] == "" and "objects" not in there
     assert findings(CELERITY_OBJECTS_URL=f"file://{tmp_path}")["objects"]["advice"] == ""
@@ -197,15 +196,13 @@ def test_the_names_that_clients_read_do_not_stop_a_server() -> None:
         load_settings({"CELERITY_API_KEY": "key"})
 
 
-def test_the_doctor_tells_of_a_broker_or_a_result_backend_that_is_away_though_redis_is_there(
+def test_the_doctor_tells_of_a_broker_that_is_away_though_redis_is_there(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     away = read_redis_url("redis://127.0.0.1:1/0")
-    monkeypatch.setattr("workers.backend.backend_settings", lambda _, real=backend_settings: real(away))
     monkeypatch.setattr("store.store.producer", lambda _, real=producer: real(away))
     environment = {"CELERITY_REDIS_URL": redis_url, "DATA_DIR": str(tmp_path), "CELERITY_DEVICE": "cpu"}
     result = CliRunner().invoke(doctor, ["--json"], env=environment)
     found = {each["what"]: each for each in json.loads(result.output)}
     assert result.exit_code == 1 and found["Redis"]["advice"] == ""
-    for what in ("broker", "result backend"):
-        assert "not reached" in found[what]["found"] and "CELERITY_REDIS_URL" in found[what]["advice"]
+    assert "not reached" in found["broker"]["found"] and "CELERITY_REDIS_URL" in found["broker"]["advice"]

@@ -64,7 +64,7 @@ def test_a_user_who_may_not_ask_is_told_so(redis_url: str, tmp_path: Path) -> No
     with Redis.from_url(redis_url) as admin:
         user = least_user(admin)
         allow(admin, user, f"{rule(user)} -zrangebyscore")
-    result = asked(user.backend_url, tmp_path)
+    result = asked(user.broker_url, tmp_path)
     assert result.exit_code == 1 and result.output.startswith("Error: Redis: ")
     assert "'zrangebyscore'" in result.output and "`celerity doctor` says what to grant" in result.output
 

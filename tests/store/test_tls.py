@@ -1,4 +1,4 @@
-"""TLS to Redis: a server that cannot be verified is refused by each of the three who speak to it."""
+"""TLS to Redis: a server that cannot be verified is refused by all who speak to it."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,7 +15,6 @@ from store.broker import broker_settings
 from store.connection import connect
 from store.dispatch import Dispatcher, producer
 from tests.tls import Authority, serving_tls
-from workers.backend import backend_settings
 
 Servers = Callable[[str], str]
 
@@ -32,15 +31,14 @@ def address(redis_url: str, authority: Authority) -> Iterator[str]:
 
 
 def who_reaches(url: str) -> set[str]:
-    """Those of the three who get an answer from the server."""
+    """Those who get an answer from the server."""
     server = read_redis_url(url)
     celery = Celery("of the test", set_as_current=False)
-    celery.conf.update(broker_settings(server), **backend_settings(server))
+    celery.conf.update(broker_settings(server))
     users: dict[str, Callable[[], object]] = {
         "store": lambda: connect(server).ping(),
         "broker of those who send": Dispatcher(producer(server)).check,
         "broker of workers": lambda: celery.connection_for_read().ensure_connection(max_retries=1, interval_start=0),
-        "result backend": lambda: celery.backend.client.ping(),
     }
     reached = set()
     for name, reach in users.items():
@@ -50,7 +48,7 @@ def who_reaches(url: str) -> set[str]:
     return reached
 
 
-ALL = {"store", "broker of those who send", "broker of workers", "result backend"}
+ALL = {"store", "broker of those who send", "broker of workers"}
 
 
 def refusal(url: str) -> str:

@@ -88,7 +88,7 @@ def test_a_user_of_redis_who_may_not_do_all_is_refused_by_every_program(
     with Redis.from_url(redis_url) as admin:
         user = least_user(admin)
         allow(admin, user, f"{rule(user)} -info -evalsha")
-    answer = start(PROGRAMS[program], user.backend_url, DATA_DIR=str(tmp_path), CELERITY_DEVICE="cpu")
+    answer = start(PROGRAMS[program], user.broker_url, DATA_DIR=str(tmp_path), CELERITY_DEVICE="cpu")
     assert answer.returncode == 1
     said = answer.stderr + answer.stdout
     assert "the Redis user 'least' may not run evalsha, info: grant it +evalsha +info" in said
