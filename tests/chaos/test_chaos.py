@@ -1,12 +1,14 @@
-"""A short trial; `make chaos` runs long ones."""
+"""A short trial with a fault of each kind; `make chaos` runs long ones."""
 
 from pathlib import Path
 
+from tests.chaos.faults.table import WEIGHTS
 from tests.chaos.trial import trial
 
 
-def test_nothing_is_lost_doubled_or_changed_by_kills_stalls_and_cuts(tmp_path: Path) -> None:
-    report = trial(seed=1, operations=60, faults=6, folder=tmp_path)
+def test_nothing_is_lost_doubled_or_changed_by_a_fault_of_each_kind(tmp_path: Path) -> None:
+    report = trial(seed=1, operations=120, faults=len(WEIGHTS), folder=tmp_path)
     assert report.is_clean, str(report)
-    assert report.ended == report.accepted == 60
-    assert report.faults.total() == 6
+    assert report.ended == report.accepted == 120
+    assert report.faults.keys() <= {fault.__name__ for fault in WEIGHTS}
+    assert report.faults.total() + report.idle == len(WEIGHTS)

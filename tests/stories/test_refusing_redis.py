@@ -15,7 +15,7 @@ from stack.stack import Stack
 from tests.refusing import CONFIG, REFUSALS, refusing
 from tests.stories.client import Session, log_of, sample_body
 from tests.stories.conftest import FRAGILE
-from tests.stories.test_cut_line import busy_session, check_all_ended_once
+from tests.stories.test_cut_connections import busy_session, check_all_ended_once
 from tests.waiting import eventually
 
 # Longer than a heartbeat may be missed (3 s), and than Celery's consumer waits for a message (1 s).

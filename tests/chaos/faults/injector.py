@@ -5,36 +5,59 @@ import threading
 import time
 from collections import Counter
 
-from stack.stack import Stack
-from tests.chaos.faults.processes import freeze_valkey
-from tests.chaos.faults.table import WEIGHTS
+import redis
 
-PAUSE_SECONDS = (0.5, 2.5)
+from domain.api_key import ANONYMOUS
+from store import keys
+from tests.chaos.deployment import Deployment
+from tests.chaos.faults.table import draw
+
+PAUSE_SECONDS = (0.2, 2.0)
+# How long the release of operations may take to lead to one that has not ended: an API is started again meanwhile.
+BUSY_SECONDS = 10.0
+POLL_SECONDS = 0.005
 
 
 class Injector:
-    """Injects `total` faults, a random pause apart. In the caller's thread, since a process that it starts ends with
-    the thread that started it."""
+    """Injects `total` faults, each when some accepted operation has not ended. In the caller's thread, since a process
+    that it starts ends with the thread that started it."""
 
-    def __init__(self, stack: Stack, seed: int, total: int, *, freeze: bool) -> None:
-        """With `freeze`, the middle one holds the server still for half a minute."""
+    def __init__(self, deployment: Deployment, seed: int, total: int) -> None:
         self.counts: Counter[str] = Counter()
-        self._stack, self._total, self._freeze = stack, total, freeze
+        self.idle = 0
+        self._deployment = deployment
         self._rng = random.Random(seed)
+        self._faults = draw(self._rng, total)
         self._progress = threading.Condition()
+        self._released = 0
 
-    def wait_for(self, count: int) -> None:
-        """Blocks until so many faults have been injected, or all."""
+    def wait_for(self, number: int) -> None:
+        """Blocks until the fault of this number, from 0, is the next."""
         with self._progress:
-            self._progress.wait_for(lambda: self.counts.total() >= min(count, self._total))
+            self._progress.wait_for(lambda: self._released > min(number, len(self._faults) - 1))
 
     def inject_all(self) -> None:
-        for number in range(self._total):
+        for fault in self._faults:
             time.sleep(self._rng.uniform(*PAUSE_SECONDS))
-            (fault,) = self._rng.choices(list(WEIGHTS), list(WEIGHTS.values()))
-            if self._freeze and number == self._total // 2:
-                fault = freeze_valkey
-            fault(self._stack, self._rng)
             with self._progress:
-                self.counts[fault.__name__] += 1
+                self._released += 1
                 self._progress.notify_all()
+            if self._is_busy():
+                self.counts[fault.__name__] += 1
+            else:
+                self.idle += 1
+            fault(self._deployment, self._rng)
+        self._deployment.check()
+
+    def _is_busy(self) -> bool:
+        """Waits for an operation that has not ended."""
+        deadline = time.monotonic() + BUSY_SECONDS
+        while time.monotonic() < deadline:
+            with self._deployment.servers.primary.admin() as admin:
+                try:
+                    if admin.scard(keys.owner_waiting(ANONYMOUS)):
+                        return True
+                except redis.ConnectionError:  # it is being started again
+                    pass
+            time.sleep(POLL_SECONDS)
+        return False

@@ -1,4 +1,4 @@
-"""Processes that are killed, or stand still. What is killed is started again at once."""
+"""Processes that are killed, asked to end, or stand still. What has ended is started again at once."""
 
 import os
 import random
@@ -7,54 +7,58 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from stack.stack import Stack
+from tests.chaos.deployment import WORKERS, Deployment
 
 STALL_SECONDS = 4.0
-FREEZE_SECONDS = 30.0
+FREEZE_SECONDS = 12.0
 
 
-def kill_worker(stack: Stack, rng: random.Random) -> None:
-    _kill(stack, any_worker(stack, rng))
+def kill_worker(deployment: Deployment, rng: random.Random) -> None:
+    deployment.kill(rng.choice(WORKERS))
 
 
-def kill_api(stack: Stack, _: random.Random) -> None:
-    _kill(stack, "api")
+def kill_api(deployment: Deployment, _: random.Random) -> None:
+    deployment.kill("api")
 
 
-def kill_api_process(stack: Stack, rng: random.Random) -> None:
+def kill_api_process(deployment: Deployment, rng: random.Random) -> None:
     """One of gunicorn's; its master starts another."""
-    master = stack.processes["api"].pid
+    master = deployment.processes["api"].pid
     pids = [int(pid) for pid in Path(f"/proc/{master}/task/{master}/children").read_text().split()]
     if pids:
         _signal(rng.choice(pids), signal.SIGKILL)
 
 
-def kill_valkey(stack: Stack, _: random.Random) -> None:
-    _kill(stack, "valkey")
+def kill_valkey(deployment: Deployment, _: random.Random) -> None:
+    deployment.kill(deployment.servers.primary.name)
 
 
-def stall_worker(stack: Stack, rng: random.Random) -> None:
+def kill_replica(deployment: Deployment, _: random.Random) -> None:
+    deployment.kill(deployment.servers.replica.name)
+
+
+def drain_worker(deployment: Deployment, rng: random.Random) -> None:
+    """SIGTERM: what it runs goes to the other one."""
+    deployment.replace(rng.choice(WORKERS))
+
+
+def drain_api(deployment: Deployment, _: random.Random) -> None:
+    """SIGTERM: what it holds is answered."""
+    deployment.replace("api")
+
+
+def stall_worker(deployment: Deployment, rng: random.Random) -> None:
     """Longer than its heartbeat may be missed: it wakes as a zombie."""
-    _stop_for(stack, any_worker(stack, rng), STALL_SECONDS)
+    _stop_for(deployment, rng.choice(WORKERS), STALL_SECONDS)
 
 
-def freeze_valkey(stack: Stack, _: random.Random) -> None:
+def freeze_valkey(deployment: Deployment, _: random.Random) -> None:
     """Every connection is there and none gives an answer, for longer than anyone waits for one."""
-    _stop_for(stack, "valkey", FREEZE_SECONDS)
+    _stop_for(deployment, deployment.servers.primary.name, FREEZE_SECONDS)
 
 
-def any_worker(stack: Stack, rng: random.Random) -> str:
-    return rng.choice([name for name in stack.processes if name.startswith("worker")])
-
-
-def _kill(stack: Stack, name: str) -> None:
-    process = stack.processes[name]
-    process.kill()
-    stack.run(process.service)
-
-
-def _stop_for(stack: Stack, name: str, seconds: float) -> None:
-    pid = stack.processes[name].pid
+def _stop_for(deployment: Deployment, name: str, seconds: float) -> None:
+    pid = deployment.processes[name].pid
     _signal(pid, signal.SIGSTOP)
     time.sleep(seconds)
     _signal(pid, signal.SIGCONT)

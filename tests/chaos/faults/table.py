@@ -3,18 +3,38 @@
 import random
 from collections.abc import Callable
 
-from stack.stack import Stack
-from tests.chaos.faults import messages, processes
+from tests.chaos.deployment import Deployment
+from tests.chaos.faults import messages, network, processes, refusals
 
-Fault = Callable[[Stack, random.Random], None]
+Fault = Callable[[Deployment, random.Random], None]
 
 WEIGHTS: dict[Fault, int] = {
-    processes.kill_worker: 8,
-    processes.kill_api: 3,
-    processes.kill_api_process: 3,
-    processes.kill_valkey: 3,
+    processes.kill_worker: 12,
+    processes.kill_api: 4,
+    processes.kill_api_process: 4,
+    processes.kill_valkey: 4,
+    processes.kill_replica: 1,
+    processes.drain_worker: 4,
+    processes.drain_api: 2,
     processes.stall_worker: 3,
-    messages.cut_connections: 3,
-    messages.lose_messages: 3,
-    messages.repeat_messages: 2,
+    processes.freeze_valkey: 1,
+    messages.lose_messages: 4,
+    messages.repeat_messages: 3,
+    network.cut_connections: 4,
+    network.cut_off_worker: 3,
+    network.blackhole_worker: 2,
+    network.blackhole_api: 1,
+    refusals.readonly: 2,
+    refusals.misconf: 2,
+    refusals.noreplicas: 2,
+    refusals.out_of_memory: 2,
+    refusals.fail_over: 3,
 }
+
+
+def draw(rng: random.Random, total: int) -> list[Fault]:
+    """So many, in a random order: each kind once where there are enough, and the rest by weight."""
+    kinds = list(WEIGHTS)
+    drawn = rng.sample(kinds, min(total, len(kinds)))
+    drawn += rng.choices(kinds, list(WEIGHTS.values()), k=total - len(drawn))
+    return rng.sample(drawn, total)

