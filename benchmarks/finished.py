@@ -101,7 +101,7 @@ class Bench:
         accepted = self.timed("accept", lambda: operations.accept(session_id, OperationKind.OPTIM_STEP, step))
         claim = self.finish(accepted.id, RESULT)
         if claim.seq % STEPS_OF_A_SNAPSHOT == 0:
-            self.store.snapshots.save(claim, WORKER, b"snapshot")
+            self.store.snapshots.save(claim, b"snapshot")
 
     def look(self, session_id: str) -> None:
         """What a client and the clock ask for."""

@@ -23,6 +23,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The right to run one operation. `fence` is refused once anything has moved the operation on.
 
     `epoch` counts the workers that have held the session: an adapter of another epoch is not this one.
+    `last_change` is the fence of the operation that changed the adapter last before this one; empty when none has.
     `timeout_seconds` is how long it may run; None, for ever.
     """
 
@@ -31,6 +32,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     kind: OperationKind
     seq: int
     epoch: int
+    last_change: str
     spec: SessionSpec
     stored: bytes
     fence: str
@@ -59,7 +61,7 @@ class Claims:
             raise SuspectError
         if not reply:
             return None
-        session_id, kind, seq, stored, spec, epoch, timeout = reply
+        session_id, kind, seq, stored, spec, epoch, last_change, timeout = reply
         kind = OperationKind(kind.decode())
         return Claim(
             operation_id=operation_id,
@@ -67,6 +69,7 @@ class Claims:
             kind=kind,
             seq=int(seq),
             epoch=int(epoch),
+            last_change=last_change.decode(),
             spec=decode(spec, SessionSpec),
             stored=stored,
             fence=fence,

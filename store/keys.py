@@ -4,8 +4,9 @@ key                       type   holds
 session:{id}              hash   spec, owner, status, step, created_at, updated_at, worker, epoch, reason, next_seq,
                                  snapshot (an object's path), snapshot_of (the checkpoint that the object belongs
                                  to, if it does), covered (the last seq that the snapshot covers), published (step of
-                                 the weights that samples use), labels, resources, final (the status it is to end in),
-                                 sampled, trained (tokens so far), has_expired (once an operation has expired)
+                                 the weights that samples use), last_change (the claim of the operation
+                                 that changed the adapter last), labels, resources, final (the status it is to end
+                                 in), sampled, trained (tokens so far), has_expired (once an operation has expired)
 session:{id}:lane         zset   operations not yet ended, by seq
 session:{id}:operations   zset   every operation a user asked for and that is kept, by seq
 session:{id}:results      zset   those of them that have ended, by ended_at, until they expire

@@ -21,12 +21,13 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """The last snapshot (None before the first), whether that is the checkpoint which the session goes on from, and
-    what came after it, in order."""
+    """The last snapshot (None before the first), whether that is the checkpoint which the session goes on from, what
+    came after it, in order, and the last change that this makes up to (see `Claim.last_change`)."""
 
     snapshot: bytes | None
     is_checkpoint: bool
     replayed: list[Replayed]
+    last_change: str
 
 
 class Snapshots:
@@ -41,10 +42,11 @@ class Snapshots:
         Raises ObjectsAwayError, and ObjectMissingError for an object that is lost.
         """
         while True:
-            path, is_checkpoint, *rows = self._read(session_id)
+            path, is_checkpoint, last_change, *rows = self._read(session_id)
             try:
                 snapshot = self._objects.get_kept(path.decode()) if path else None
-                return Kept(snapshot, bool(is_checkpoint), [self._replayed(*row) for row in rows])
+                replayed = [self._replayed(*row) for row in rows]
+                return Kept(snapshot, bool(is_checkpoint), replayed, last_change.decode())
             except (ObjectsAwayError, ObjectMissingError):
                 if self._read(session_id)[0] == path:
                     raise
@@ -56,15 +58,15 @@ class Snapshots:
     def _replayed(self, kind: bytes, seq: bytes, stored: bytes) -> Replayed:
         return Replayed(OperationKind(kind.decode()), int(seq), self._context.payloads.get(stored))
 
-    def save(self, claim: Claim, worker_id: str, snapshot: bytes) -> bool:
+    def save(self, claim: Claim, snapshot: bytes) -> bool:
         """Keeps the adapter as the claimed operation left it, and drops the requests that this covers.
 
-        The object is whole before the session refers to it. May be repeated until it has got through. False when the
-        session is another worker's by now.
+        The object is whole before the session refers to it. May be repeated until it has got through. False when
+        the session has ended, a later snapshot is kept, or the operation has not ended under this claim.
         """
         path = f"snapshots/{claim.session_id}/{claim.seq}-{claim.fence}"
         self._writes.put(path, snapshot)
-        covered = self._context.scripts.run("cover", claim.session_id, worker_id, claim.epoch, path, claim.seq)
+        covered = self._context.scripts.run("cover", claim.session_id, path, claim.seq, claim.operation_id, claim.fence)
         if not covered:
             self._writes.discard(path)
         return bool(covered)

@@ -51,6 +51,15 @@ class Deadline:
         return future.result()
 
     @contextmanager
+    def paused(self) -> Iterator[None]:
+        """What happens here takes none of the time."""
+        paused_at = self._clock()
+        try:
+            yield
+        finally:
+            self._began += self._clock() - paused_at
+
+    @contextmanager
     def holding(self, lock: Lock) -> Iterator[None]:
         """Holds the lock, once it is free. Raises OperationFailedError, TIMEOUT, when it is not free in time."""
         remaining = self.remaining

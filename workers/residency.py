@@ -37,21 +37,19 @@ ROOM_PAUSE = 0.05
 
 @dataclass
 class Resident:
-    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the last
-    operation that has changed it, the claim's fence if that may be undone (see `Residency.undo`), and how many
-    operations use it just now."""
+    """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the fence
+    of the operation that changed it last, or may have, and how many operations use it just now."""
 
     size: int
     epoch: int | None = None
-    changed_by: int = -1
-    changed_under: str | None = None
+    last_change: str = ""
     users: int = 0
 
 
 class Residency:
     """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
-    has held the session, what is here is old. And it is good for what comes after the operations that have changed it:
-    when Redis has come back with less than it had told, what is here is new.
+    has held the session, what is here is old. And it is good for one last change: when Redis has come back with less
+    than it had told, what is here is new.
 
     Whoever needs an adapter passes the door, where one that needs room waits for it, and all others behind it: so a
     large one is not kept waiting by the small ones that are busy for ever.
@@ -109,7 +107,7 @@ class Residency:
                 _refuse_if_late(claim, resident)
                 resident, is_here = self._restore(claim, coming), False
             if claim.kind.changes_the_adapter:
-                resident.changed_by, resident.changed_under = claim.seq, claim.fence
+                resident.last_change = claim.fence
             self._residents.move_to_end(claim.session_id)
             self._count_user(resident, 1)
         self._park_surplus()
@@ -117,15 +115,15 @@ class Residency:
         try:
             yield deadline
         finally:
-            if resident.changed_under == claim.fence and not deadline.committed:
-                resident.changed_under = None
+            if resident.last_change == claim.fence and not deadline.committed:
+                resident.last_change = claim.last_change
             self._count_user(resident, -1)
 
     def undo(self, claim: Claim) -> None:
         """Called before an operation ends FAILED. If the engine has committed changes for it, or may have, the adapter
         goes, and the next operation restores it as it was before this one."""
         resident = self._residents.get(claim.session_id)
-        if resident and resident.changed_under == claim.fence:
+        if resident and resident.last_change == claim.fence:
             log.warning("operation %s of session %s is undone", claim.operation_id, claim.session_id)
             self.release(claim.session_id)
 
@@ -224,9 +222,11 @@ class Residency:
             # Good for no operation any more, also when this one does not get as far as to drop it.
             stale.epoch = None
         directory = self._load_model(claim.spec.base_model.name, coming)
-        kept = self._patience.persist(
-            claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
-        )
+        with coming.paused():
+            # As long as the store is away; that is no fault of the operation.
+            kept = self._patience.persist(
+                claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
+            )
         state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
         if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()
@@ -239,7 +239,7 @@ class Residency:
             self._residents[claim.session_id] = resident
         for operation in kept.replayed:
             self._replay(claim, operation)
-        resident.epoch = claim.epoch
+        resident.epoch, resident.last_change = claim.epoch, kept.last_change
         if state or kept.replayed:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
         return resident
@@ -294,7 +294,7 @@ class Residency:
 
 def _is_good_for(claim: Claim, resident: Resident | None) -> bool:
     """Whether this is the session's adapter as it was before the operation."""
-    return resident is not None and resident.epoch == claim.epoch and resident.changed_by < claim.seq
+    return resident is not None and resident.epoch == claim.epoch and resident.last_change == claim.last_change
 
 
 def _refuse_if_late(claim: Claim, resident: Resident | None) -> None:

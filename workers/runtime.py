@@ -48,7 +48,7 @@ class Runtime:
         self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.patience)
         self.stranded = Stranded(self.store, self.worker_id)
         self.turns = Turns()
-        self.snapshots = SnapshotWriter(self.store, self.engine, self.worker_id, settings)
+        self.snapshots = SnapshotWriter(self.store, self.engine, settings)
         self.residency = Residency(
             self.store, self.engine, self.catalog, self.patience, settings.resident_sessions, settings.reserved_bytes,
             self.engine.free_bytes, settings.create_session_timeout,

@@ -19,8 +19,8 @@ log = logging.getLogger(__name__)
 class SnapshotWriter:
     """One is due every so many steps, or when the last is so many seconds old."""
 
-    def __init__(self, store: Store, engine: Engine, worker_id: str, settings: Settings) -> None:
-        self._store, self._engine, self._worker_id, self._settings = store, engine, worker_id, settings
+    def __init__(self, store: Store, engine: Engine, settings: Settings) -> None:
+        self._store, self._engine, self._settings = store, engine, settings
         self._taken: dict[str, tuple[int, float]] = {}
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="snapshots")
 
@@ -56,7 +56,7 @@ class SnapshotWriter:
     def _submit(self, claim: Claim, state: AdapterState) -> None:
         def write() -> None:
             data = state.to_bytes()
-            persist(lambda: self._store.snapshots.save(claim, self._worker_id, data), "writing a snapshot")
+            persist(lambda: self._store.snapshots.save(claim, data), "writing a snapshot")
 
         self._pool.submit(write).add_done_callback(_log_failure)
 

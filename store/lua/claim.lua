@@ -18,5 +18,5 @@ elseif redis.call('HGET', keys.operation(id), 'claim') ~= claim then
   return false
 end
 local record = redis.call('HMGET', keys.operation(id), 'kind', 'seq', 'request', 'timeout')
-local held = redis.call('HMGET', keys.session(session), 'spec', 'epoch')
-return {session, record[1], record[2], record[3] or '', held[1], held[2], record[4] or ''}
+local held = redis.call('HMGET', keys.session(session), 'spec', 'epoch', 'last_change')
+return {session, record[1], record[2], record[3] or '', held[1], held[2], held[3] or '', record[4] or ''}

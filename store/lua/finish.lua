@@ -53,7 +53,10 @@ redis.call('HSET', keys.operation(id), 'finished_by', claim)
 local at = now()
 redis.call('HSET', keys.session(session), 'updated_at', at)
 -- What changed the adapter is kept until a snapshot covers it.
-if replay == '1' then redis.call('ZADD', keys.replay(session), redis.call('HGET', keys.operation(id), 'seq'), id) end
+if replay == '1' then
+  redis.call('ZADD', keys.replay(session), redis.call('HGET', keys.operation(id), 'seq'), id)
+  redis.call('HSET', keys.session(session), 'last_change', claim)
+end
 keep_request(session, at)
 drop_if_unneeded(session, id)
 if name == 'complete' then

@@ -208,3 +208,17 @@ def test_the_upload_of_a_request_is_kept_with_it(bench: Bench) -> None:
     session = bench.running_session()
     accepted = bench.store.operations.accept(session.id, STEP, OptimStepRequest(), uploaded_in=2.5)
     assert (accepted.uploaded_in, bench.store.operations.get(session.id, accepted.id).uploaded_in) == (2.5, 2.5)
+
+
+def test_a_claim_says_which_operation_changed_the_adapter_last(bench: Bench) -> None:
+    """What failed before it changed anything is none of these, and neither is what only reads."""
+    session = bench.running_session()
+    kinds = (OperationKind.FORWARD_BACKWARD, OperationKind.SAMPLE, OperationKind.OPTIM_STEP, OperationKind.OPTIM_STEP)
+    ids = [bench.store.operations.accept(session.id, kind, OptimStepRequest()).id for kind in kinds]
+    refused, not_finite = (OperationError(code, "no") for code in (ErrorCode.INVALID_INPUT, ErrorCode.NON_FINITE))
+    claims = []
+    for operation_id, outcome in zip(ids, (None, None, refused, not_finite), strict=True):
+        claims.append(bench.claim(operation_id))
+        assert bench.store.claims.finish(claims[-1], outcome)
+    assert [claim.last_change for claim in claims] == ["", *[claims[0].fence] * 3]
+    assert bench.store.snapshots.load(session.id).last_change == claims[-1].fence

@@ -146,7 +146,7 @@ def test_the_newest_requests_are_kept_and_those_that_a_replay_needs(bench: Bench
         claims.append(bench.claim(id))
         store.claims.finish(claims[-1], OptimStepResult(step=step, metrics={}))
     assert requests_of(store, session.id, ids) == ids, "nothing is covered by a snapshot yet"
-    assert store.snapshots.save(claims[2], WORKER, b"the adapter")
+    assert store.snapshots.save(claims[2], b"the adapter")
     assert requests_of(store, session.id, ids) == ids[2:]
     replayed = store.snapshots.load(session.id).replayed
     assert [operation.seq for operation in replayed] == [4]

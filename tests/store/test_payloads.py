@@ -106,7 +106,7 @@ def test_what_records_refer_to_stays_for_longer_than_a_day(bench: Bench, setting
     bench.run(sample.id, result(LARGE))
     claim = bench.claim(step.id)
     bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
-    assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    assert bench.store.snapshots.save(claim, b"the adapter")
     assert on_their_way(bench) == []
     assert {path.parts[-3] for path in objects(settings)} >= {"results", "snapshots"}
 

@@ -154,7 +154,7 @@ def test_what_changed_the_adapter_is_kept_for_replay_until_a_snapshot_covers_it(
     kept = bench.store.snapshots.load(session.id)
     assert kept.snapshot is None
     assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(TRAIN, 1), (STEP, 2), (STEP, 5)]
-    assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
+    assert bench.store.snapshots.save(claim, b"the adapter")
     kept = bench.store.snapshots.load(session.id)
     assert kept.snapshot == b"the adapter"
     assert [(operation.kind, operation.seq) for operation in kept.replayed] == [(STEP, 5)]
@@ -170,11 +170,11 @@ def test_a_snapshot_is_loaded_with_what_follows_that_one_though_a_later_is_saved
     for number, operation_id in enumerate(accept(bench, session.id, STEP, STEP), start=1):
         claims.append(bench.claim(operation_id))
         bench.store.claims.finish(claims[-1], OptimStepResult(step=number, metrics={}))
-    assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    assert bench.store.snapshots.save(claims[0], b"after step 1")
     get = bench.objects.get
 
     def get_late(path: str) -> bytes:
-        if bench.store.snapshots.save(claims[1], WORKER, b"after step 2") and is_deleted:
+        if bench.store.snapshots.save(claims[1], b"after step 2") and is_deleted:
             bench.store.janitor.delete_garbage()
         return get(path)
 
@@ -189,11 +189,11 @@ def test_a_worker_that_lost_the_session_cannot_save_over_its_successor(bench: Be
     (step,) = accept(bench, session.id, STEP)
     late = bench.claim(step)
     bench.store.sessions.move(session.id, WORKER, NEW)
-    assert not bench.store.snapshots.save(late, WORKER, b"old")
+    assert not bench.store.snapshots.save(late, b"old")
     new = bench.claim(step, NEW)
     bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
-    assert bench.store.snapshots.save(new, NEW, b"new")
-    assert not bench.store.snapshots.save(late, NEW, b"old")
+    assert bench.store.snapshots.save(new, b"new")
+    assert not bench.store.snapshots.save(late, b"old")
     assert bench.store.snapshots.load(session.id).snapshot == b"new"
 
 
@@ -203,22 +203,24 @@ def test_a_worker_to_which_the_session_came_back_cannot_save_what_it_had_before(
     late = bench.claim(step)
     bench.store.sessions.move(session.id, WORKER, NEW)
     bench.store.sessions.move(session.id, NEW, WORKER)
-    assert not bench.store.snapshots.save(late, WORKER, b"old")
+    assert not bench.store.snapshots.save(late, b"old")
     new = bench.claim(step)
     bench.store.claims.finish(new, OptimStepResult(step=1, metrics={}))
-    assert bench.store.snapshots.save(new, WORKER, b"new")
+    assert bench.store.snapshots.save(new, b"new")
 
 
-@pytest.mark.parametrize("what", ["its end", "the operation"])
+@pytest.mark.parametrize("what", ["its end", "its end, and it ran again and failed", "the operation"])
 def test_a_snapshot_of_what_redis_has_lost_is_not_taken(bench: Bench, what: str) -> None:
     """After a power loss it came back as it was before, and the worker's snapshot was on its way."""
     session = bench.running_session()
     (step,) = accept(bench, session.id, STEP)
     claim = bench.claim(step)
     if what == "the operation":
-        bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
-        bench.redis.hset(keys.session(session.id), "next_seq", claim.seq)
-    assert not bench.store.snapshots.save(claim, WORKER, b"after step 1")
+        bench.redis.delete(keys.operation(step))
+    elif what != "its end":
+        bench.redis.hset(keys.operation(step), "state", "READY")
+        bench.run(step, OperationError(ErrorCode.TIMEOUT, "too long"))
+    assert not bench.store.snapshots.save(claim, b"after step 1")
     assert bench.store.snapshots.load(session.id).snapshot is None
 
 
@@ -229,9 +231,9 @@ def test_a_snapshot_that_is_saved_again_since_the_reply_was_lost_stays_and_is_on
         claims.append(bench.claim(operation_id))
         bench.store.claims.finish(claims[-1], OptimStepResult(step=number, metrics={}))
     for _ in range(2):
-        assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+        assert bench.store.snapshots.save(claims[0], b"after step 1")
     assert bench.store.sessions.move(session.id, WORKER, NEW)
-    assert bench.store.snapshots.save(claims[0], WORKER, b"after step 1")
+    assert bench.store.snapshots.save(claims[0], b"after step 1")
     kept = bench.store.snapshots.load(session.id)
     assert kept.snapshot == b"after step 1"
     assert [operation.seq for operation in kept.replayed] == [2]
@@ -249,8 +251,8 @@ def test_a_snapshot_that_cannot_be_noted_leaves_one_object_however_often_it_is_t
         refusing.setattr(bench.store.snapshots._context.scripts, "run", raises_refused)
         for _ in range(3):
             with pytest.raises(RefusedError):
-                bench.store.snapshots.save(claim, WORKER, b"the adapter")
-    assert bench.store.snapshots.save(claim, WORKER, b"the adapter")
+                bench.store.snapshots.save(claim, b"the adapter")
+    assert bench.store.snapshots.save(claim, b"the adapter")
     assert len([path for path in bench.settings.data_dir.rglob("snapshots/*/*") if path.is_file()]) == 1
 
 
@@ -266,7 +268,7 @@ def test_a_snapshot_that_comes_after_the_session_s_end_leaves_nothing(bench: Ben
     bench.outbox.take()
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
-    assert not bench.store.snapshots.save(claim, WORKER, b"late")
+    assert not bench.store.snapshots.save(claim, b"late")
     assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
 
 
@@ -325,11 +327,11 @@ def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) 
     bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     bench.outbox.take()
     if saved:
-        bench.store.snapshots.save(claim, WORKER, b"the adapter")
+        bench.store.snapshots.save(claim, b"the adapter")
     bench.store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
     bench.store.janitor.delete_garbage()
-    assert bench.store.snapshots.load(session.id) == Kept(None, False, [])
+    assert bench.store.snapshots.load(session.id) == Kept(None, False, [], claim.fence)
     assert [path for path in bench.settings.data_dir.rglob("*") if path.is_file()] == []
     assert bench.store.operations.get(session.id, step).status is OperationStatus.COMPLETED
 

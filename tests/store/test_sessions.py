@@ -135,7 +135,7 @@ def test_what_has_expired_leaves_nothing_in_redis_unless_a_replay_needs_it(bench
     bench.run(accepted_step(bench, session), OptimStepResult(step=1, metrics={}))
     covering = bench.claim(accepted_step(bench, session))
     bench.store.claims.finish(covering, OptimStepResult(step=2, metrics={}))
-    assert bench.store.snapshots.save(covering, WORKER, b"the adapter")
+    assert bench.store.snapshots.save(covering, b"the adapter")
     keys_before = set(bench.redis.scan_iter())
     bench.run(accepted_step(bench, session), OperationError(ErrorCode.INVALID_INPUT, "nothing accumulated"))
     bench.run(accepted_step(bench, session), OptimStepResult(step=3, metrics={}))
@@ -144,7 +144,7 @@ def test_what_has_expired_leaves_nothing_in_redis_unless_a_replay_needs_it(bench
     expiring.janitor.expire_results()
     kept = bench.store.snapshots.load(session.id)
     assert [operation.seq for operation in kept.replayed] == [4, 5], "what the snapshot does not cover"
-    assert bench.store.snapshots.save(last, WORKER, b"the adapter")
+    assert bench.store.snapshots.save(last, b"the adapter")
     operations = {key for key in bench.redis.scan_iter("celerity:operation:*") if bench.redis.ttl(key) == -1}
     assert operations == {f"celerity:operation:{last.operation_id}".encode()}
     assert [operation.id for operation in bench.store.operations.list(session.id, 20, 0)] == [last.operation_id]

@@ -111,3 +111,11 @@ def test_chunks_come_as_long_as_there_is_time() -> None:
     clock.now += 0.6
     with pytest.raises(OperationFailedError):
         next(chunks)
+
+
+def test_a_pause_takes_none_of_the_time() -> None:
+    clock = Clock()
+    deadline = Deadline(SAMPLE, 1.0, clock)
+    with deadline.paused():
+        clock.now += 5.0
+    assert deadline.remaining == 1.0

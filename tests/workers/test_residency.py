@@ -14,12 +14,15 @@ from domain.session import LoraConfig, SessionSpec
 from models.catalog import Catalog
 from settings import Settings
 from store.claims import Claim
+from store.snapshots import Kept
 from store.store import open_store
 from store.workers import needed
 from tests import waiting
 from tests.engine.asking import sample_request
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
+from workers import residency
+from workers.deadline import Deadline
 from workers.engine import core, model_loader
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
@@ -69,10 +72,12 @@ class Bench:
         kind: OperationKind = OperationKind.SAMPLE,
         seq: int = 1,
         seconds: float = 60.0,
+        fence: str = "",
+        last_change: str = "",
     ) -> Claim:
         return Claim(
             operation_id=f"of {session_id}", session_id=session_id, kind=kind, seq=seq, epoch=epoch,
-            spec=self.spec(rank), stored=b"", fence="", timeout_seconds=seconds,
+            last_change=last_change, spec=self.spec(rank), stored=b"", fence=fence, timeout_seconds=seconds,
         )  # fmt: skip
 
 
@@ -134,6 +139,21 @@ def test_room_that_does_not_come_in_time_is_waited_for_no_longer(bench: Bench) -
         stack.enter_context(bench.residency.hold(bench.claim("small")))
     with bench.residency.hold(bench.claim("late", 256)):
         assert "late" in bench.adapters()
+
+
+def test_the_time_that_the_store_is_away_is_not_the_operations_own(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, load = [0.0], bench.store.snapshots.load
+
+    def load_late(session_id: str) -> Kept:
+        now[0] += 1000.0
+        return load(session_id)
+
+    monkeypatch.setattr(bench.store.snapshots, "load", load_late)
+    monkeypatch.setattr(residency, "Deadline", partial(Deadline, clock=lambda: now[0]))
+    with bench.residency.hold(bench.claim("a", kind=OperationKind.CREATE_SESSION)):
+        assert "a" in bench.adapters()
 
 
 def test_a_model_that_is_being_fetched_keeps_nobody_else_waiting(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -279,29 +299,39 @@ def test_an_operation_of_an_older_epoch_does_not_touch_the_adapter_of_a_later_on
         assert bench.engine._core._residents["a"].adapter is current
 
 
+def adapter_for(bench: Bench, claim: Claim) -> object:
+    with bench.residency.hold(claim):
+        return bench.engine._core._residents["a"].adapter
+
+
+def changed_adapter(bench: Bench, fence: str) -> object:
+    with bench.residency.hold(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7, fence=fence)) as deadline:
+        deadline.committed = True
+        return bench.engine._core._residents["a"].adapter
+
+
 @pytest.mark.parametrize("kind", [OperationKind.SAMPLE, OperationKind.OPTIM_STEP])
 def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Bench, kind: OperationKind) -> None:
-    def adapter_for(claim: Claim) -> object:
-        with bench.residency.hold(claim):
-            return bench.engine._core._residents["a"].adapter
+    changed = changed_adapter(bench, "the lost step")
+    assert adapter_for(bench, bench.claim("a", seq=8, last_change="the lost step")) is changed
+    assert adapter_for(bench, bench.claim("a", seq=9, last_change="the lost step")) is changed
+    assert adapter_for(bench, bench.claim("a", kind=kind, seq=9)) is not changed
 
-    changed = adapter_for(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7))
-    assert adapter_for(bench.claim("a", seq=8)) is adapter_for(bench.claim("a", seq=9)) is changed
-    assert adapter_for(bench.claim("a", kind=kind, seq=7)) is not changed
+
+def test_an_operation_that_changed_nothing_leaves_the_adapter_good_for_the_next(bench: Bench) -> None:
+    step = bench.claim("a", kind=OperationKind.OPTIM_STEP, fence="a step that failed")
+    assert adapter_for(bench, step) is adapter_for(bench, bench.claim("a", seq=2))
 
 
 def test_an_adapter_that_is_ahead_is_good_for_no_later_operation_when_it_could_not_be_restored(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    step = bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7)
-    with bench.residency.hold(step):
-        ahead = bench.engine._core._residents["a"].adapter
+    ahead = changed_adapter(bench, "the lost step")
     with monkeypatch.context() as patch:
         patch.setattr(bench.residency._catalog, "directory", lambda name: Path(name).read_bytes())
         with pytest.raises(OperationFailedError, match="could not be loaded"):
-            bench.residency.hold(step).__enter__()
-    with bench.residency.hold(bench.claim("a", seq=8)):
-        assert bench.engine._core._residents["a"].adapter is not ahead
+            bench.residency.hold(bench.claim("a", seq=7)).__enter__()
+    assert adapter_for(bench, bench.claim("a", seq=8, last_change="the lost step")) is not ahead
 
 
 def test_sessions_that_are_gone_leave_nothing_behind(bench: Bench) -> None:

@@ -23,8 +23,8 @@ from workers.engine.failures import out_of_memory
 from workers.snapshot_writer import SnapshotWriter
 
 CLAIM = Claim(
-    operation_id="o", session_id="s", kind=OperationKind.OPTIM_STEP, seq=1, epoch=1, stored=b"", fence="",
-    timeout_seconds=None,
+    operation_id="o", session_id="s", kind=OperationKind.OPTIM_STEP, seq=1, epoch=1, last_change="", stored=b"",
+    fence="", timeout_seconds=None,
     spec=SessionSpec(base_model=ModelCard(name="tiny", vocab_size=1, context_length=1), lora=LoraConfig(), seed=1),
 )  # fmt: skip
 
@@ -40,7 +40,7 @@ def new_writer(redis_url: str, tmp_path: Path) -> Iterator[NewWriter]:
     engine.create_adapter("s", make_tiny_model(tmp_path / "tiny"), LoraConfig(rank=2), seed=0).result()
 
     def new(**policy: float) -> SnapshotWriter:
-        return SnapshotWriter(store, engine, "worker", msgspec.structs.replace(settings, **policy))
+        return SnapshotWriter(store, engine, msgspec.structs.replace(settings, **policy))
 
     yield new
     engine.close()
