@@ -12,9 +12,9 @@ from tests.chaos.client import Told
 from tests.chaos.plan import CHECKPOINTS
 from tests.chaos.verdict import Undisturbed
 from workers.checkpoint_writer import STATE_FILE
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import AdapterState
-from workers.engine.merged_export import MergedExport
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.merged_export import MergedExport
+from workers.engine.adapters.state import AdapterState
 
 
 def kept(told: Told) -> dict[str, int]:

@@ -16,8 +16,8 @@ from settings import Settings
 from tests.chaos.client import Told
 from tests.chaos.plan import Planned
 from tests.stories.client import Json
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import VECTORS, AdapterState
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.state import VECTORS, AdapterState
 from workers.engine.engine import Engine
 from workers.residency import call_seed
 
