@@ -105,12 +105,11 @@ def test_a_ratio_may_be_that_of_the_whole_sample() -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in PARAMS if name not in ("LOSS_TYPE_GRPO", "LOSS_TYPE_CROSS_ENTROPY")])
-def test_the_inputs_of_a_policy_loss_are_policy_inputs(name: str) -> None:
+@pytest.mark.parametrize(("inputs", "field"), [(INPUTS, "grpo_inputs"), ({}, "policy_inputs")])
+def test_the_inputs_of_another_policy_loss_are_policy_inputs(name: str, inputs: dict[str, Any], field: str) -> None:
     loss = {"type": name, **({"dro_params": {"beta": 1}} if name == "LOSS_TYPE_DRO" else {})}
-    refused = {"grpo_inputs": sample([1, 2], [2, 3], **INPUTS), "policy_inputs": sample([1, 2], [2, 3])}
-    for field, bad in refused.items():
-        body = {"samples": [bad], "loss": loss}
-        assert fields_of(lambda body=body: request_of(body)) == [f"samples[0].loss_inputs.{field}"]
+    body = {"samples": [sample([1, 2], [2, 3], **inputs)], "loss": loss}
+    assert fields_of(lambda: request_of(body)) == [f"samples[0].loss_inputs.{field}"]
 
 
 def test_inputs_of_two_losses_are_refused() -> None:
