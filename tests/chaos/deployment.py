@@ -27,6 +27,14 @@ SETTINGS = {
     "CELERITY_BROKER_CHECK_INTERVAL": "1",
     "CELERITY_REDISPATCH_AFTER": "1",
     "CELERITY_SNAPSHOT_STEPS": "3",
+    # Fewer adapters in memory than sessions that are busy, so that they are parked and come back all the time.
+    "CELERITY_RESIDENT_SESSIONS": "2",
+    # About half of the requests and of the results are objects.
+    "CELERITY_INLINE_BYTES": "1000",
+    # Results expire while their session goes on, and sessions that were stopped while the trial does.
+    "CELERITY_RESULTS_KEPT": "50",
+    "CELERITY_RESULT_RETENTION": "1",
+    "CELERITY_SESSION_RETENTION": "240",
     # Random kills may hit one operation often; only one that always kills its worker should end for that.
     "CELERITY_MOST_ATTEMPTS": "50",
 }

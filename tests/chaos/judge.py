@@ -1,62 +1,103 @@
 """Everything that a trial left is counted, and compared with the undisturbed run."""
 
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
+
+from domain.operation import OperationKind
 from settings import Settings
+from store.errors import NotFoundError
 from store.store import Store, open_store
-from tests.chaos.client import Run, Told
-from tests.chaos.keepsakes import faults as checkpoint_differences
-from tests.chaos.keepsakes import kept, left_over
+from tests.chaos import checkpoints, comparison, expiry
+from tests.chaos.expected import expected
 from tests.chaos.report import Report
-from tests.chaos.verdict import differences, undisturbed, weights_differ
+from tests.chaos.story import SessionRun, Story
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 
 
-def judge(settings: Settings, runs: list[Run], faults: Counter[str], model: Path) -> Report:
+def judge(settings: Settings, stories: list[Story], faults: Counter[str], model: Path) -> Report:
     """`settings` are those of the stack's workers, which is ready."""
-    store, engine = (
-        open_store(settings),
-        Engine(EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64)),
-    )
-    engine.start()
     report = Report(faults=faults)
-    for run in runs:
-        report.retries += run.client.retries
-        report.latencies += run.latencies
-        report.slowest = max(report.slowest, run.client.slowest)
-        if run.error is not None:
-            report.differences.append(f"{run.name}: {run.error}")
-        else:
-            _compare(report, run, store, engine, model)
+    config = EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64)
+    engine = Engine(config)
+    engine.start()
+    with closing(open_store(settings)) as store, closing(engine):
+        for story in stories:
+            _count_requests(report, story)
+            if story.error is None:
+                _compare(report, story, store, engine, model)
+        if not report.differences:
+            report.differences += checkpoints.left_over(store, [run for story in stories for run in story.sessions])
     if not report.differences:
-        report.differences += left_over(store, [told for run in runs for told in run.told])
-    engine.close()
-    store.close()
+        _expire(report, settings, stories)
     return report
 
 
-def _compare(report: Report, run: Run, store: Store, engine: Engine, model: Path) -> None:
+def _count_requests(report: Report, story: Story) -> None:
+    report.retries += story.client.retries
+    report.latencies += story.latencies
+    report.slowest = max(report.slowest, story.client.slowest)
+    report.standstills += story.stands_still
+    for run in story.sessions:
+        report.accepted += len(run.ids)
+        report.ended += len(run.ends)
+        report.lost += len(run.ids) - len(run.ends)
+    if story.error is not None:
+        report.differences.append(f"{story.name}: {story.error!r}")
+
+
+def _compare(report: Report, story: Story, store: Store, engine: Engine, model: Path) -> None:
     origin = None
-    for told in run.told:
-        expected = undisturbed(engine, model, store.sessions.get(told.session_id).spec, told, origin)
-        _count(report, told, store, origin.step if origin else 0)
-        report.differences += differences(told, expected) + checkpoint_differences(store, model, told, expected)
-        if weights_differ(store.snapshots.load(told.session_id).snapshot, expected):
-            report.differences.append(f"{told.name}: the last snapshot differs from the undisturbed weights")
-        origin = expected.ends[told.chapter.origin]
+    for run in story.sessions:
+        undisturbed = expected(engine, model, run, origin)
+        lines = comparison.wrongly_ended(run) + comparison.differences(story.api(run), run, undisturbed)
+        lines += checkpoints.differences(store, model, run, undisturbed)
+        if not _is_removed(store, run):
+            lines += comparison.weights_differ(store, run, undisturbed) + comparison.log_differs(store, run)
+            report.doubled += _doubled(store, run, origin.step if origin else 0)
+        report.differences += lines
+        _count(report, run)
+        origin = undisturbed.results[run.plan.origin]
 
 
-def _count(report: Report, told: Told, store: Store, first_step: int) -> None:
-    report.sessions += 1
-    report.checkpoints += len(kept(told))
-    report.deleted += len(told.chapter.doomed)
-    report.accepted += len(told.ids)
-    ended = [end for end in told.ends if end["status"].endswith(("COMPLETED", "FAILED"))]
-    report.ended += len(ended)
-    report.lost += len(told.ids) - len(ended)
-    # Twice accepted (more operations than were sent), or twice run (more steps than completed).
-    listed = len(store.operations.list(told.session_id, 1_000_000, 0))
-    steps = first_step + sum(end["status"].endswith("COMPLETED") and "step" in end["data"] for end in ended)
-    report.doubled += listed - len(set(told.ids)) + abs(store.sessions.get(told.session_id).step - steps)
+def _is_removed(store: Store, run: SessionRun) -> bool:
+    """One that has been stopped, for longer than such sessions are kept."""
+    try:
+        store.sessions.get(run.session_id)
+    except NotFoundError:
+        assert run.is_stopped
+        return True
+    return False
+
+
+def _doubled(store: Store, run: SessionRun, first_step: int) -> int:
+    """Twice accepted (a later place in the order than that of all that were sent), or twice run (more steps than
+    completed)."""
+    (newest,) = store.operations.list(run.session_id, 1, 0)
+    steps = [n for n, end in run.ends.items() if run.accepted[n].kind is OperationKind.OPTIM_STEP and end.data]
+    return newest.seq - len(run.ids) + abs(store.sessions.get(run.session_id).step - first_step - len(steps))
+
+
+def _count(report: Report, run: SessionRun) -> None:
+    report.sessions[str(run.plan.dialect)] += 1
+    report.sessions["stopped"] += run.is_stopped
+    report.without_effect += Counter(str(end.code) for end in run.ends.values() if end.had_no_effect)
+    report.refused += run.refused
+    report.logged += len(run.logged)
+    report.checkpoints += len(checkpoints.kept(run))
+    report.deleted += len(checkpoints.saved(run)) - len(checkpoints.kept(run))
+
+
+def _expire(report: Report, settings: Settings, stories: list[Story]) -> None:
+    """All that is stopped, and all that is older than results are kept, goes now."""
+    over = msgspec.structs.replace(settings, session_retention=0.0, result_retention=0.0)
+    with closing(open_store(over)) as store:
+        store.janitor.sweep()
+    for story in stories:
+        for run in story.sessions:
+            lines, expired = expiry.wrong_answers(story.client, story.api(run), run, settings.results_kept)
+            report.differences += lines
+            report.expired += expired

@@ -1,86 +1,142 @@
-"""What a client asks for: a seeded story in chapters, the same whenever the seed is."""
+"""What a client of a trial does: one session after the other, each a list of actions, all from a seed."""
 
 import random
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
-from tests.stories.client import Json, prompt, sample_body, step_body, train_body, whole
-from tests.tiny_model import TOKENIZER_SIZE
+import msgspec
 
-CHAPTER_LENGTH = 60
-CHECKPOINTS = ("training-checkpoint", "inference-checkpoint")
+from domain.checkpoint import CheckpointRequest
+from domain.operation import OperationKind
+from domain.session import Dialect
+from domain.weights_sync import WeightsSyncRequest
+from tests.chaos import requests
+
+SESSION_LENGTH = 80
+CHECKPOINTS = (OperationKind.TRAINING_CHECKPOINT, OperationKind.INFERENCE_CHECKPOINT)
 
 
-class Planned(NamedTuple):
-    kind: str
-    body: Json
+class Round(NamedTuple):
+    """The actions up to the next round are sent without waiting for anything."""
 
 
-class Chapter(NamedTuple):
-    """The operations of one session. The next chapter's session goes on from the training checkpoint that is number
-    `origin` of them; after that the checkpoints of the numbers in `doomed` are deleted."""
+class Operation(NamedTuple):
+    """Where it `uploads`, its body goes apart, ahead of it."""
 
-    operations: list[Planned]
+    kind: OperationKind
+    request: msgspec.Struct
+    uploads: bool = False
+
+
+class Cancel(NamedTuple):
+    """Of the session's operation with this number, which may have begun or ended by then."""
+
+    number: int
+
+
+class Log(NamedTuple):
+    name: str
+    step: int
+    value: float
+
+
+class Stop(NamedTuple):
+    """Of the session: what is sent after it is refused."""
+
+
+Action = Round | Operation | Cancel | Log | Stop
+
+
+@dataclass(frozen=True)
+class SessionPlan:
+    """The next session goes on from the training checkpoint that is operation `origin`; after that the checkpoints of
+    the operations `deleted` are deleted."""
+
+    dialect: Dialect
+    actions: list[Action]
     origin: int
-    doomed: frozenset[int]
+    deleted: frozenset[int]
+
+    @cached_property
+    def operations(self) -> list[Operation]:
+        return [action for action in self.actions if isinstance(action, Operation)]
 
 
-def plan(seed: int, length: int) -> list[Chapter]:
-    """At least two chapters, `length` operations together."""
+def plan(seed: int, length: int) -> list[SessionPlan]:
+    """At least two sessions, of either dialect in turn, with `length` operations together, or a few more."""
     rng = random.Random(seed)
-    count = max(2, round(length / CHAPTER_LENGTH))
-    return [_chapter(rng, (length + number) // count) for number in range(count)]
+    count = max(2, round(length / SESSION_LENGTH))
+    dialects = rng.sample(list(Dialect), 2)
+    return [_session(rng, dialects[number % 2], -(-length // count)) for number in range(count)]
 
 
-def _chapter(rng: random.Random, length: int) -> Chapter:
-    """Rounds, with the origin somewhere in the second half, so that what follows it must not show in it."""
-    operations: list[Planned] = []
-    while len(operations) < length - 1:
-        operations += _round(rng)
-    origin = rng.randrange(length // 2, length)
-    operations = operations[: length - 1]
-    operations.insert(origin, Planned("training-checkpoint", {}))
-    saved = [number for number, operation in enumerate(operations) if operation.kind in CHECKPOINTS]
-    return Chapter(operations, origin, frozenset(number for number in saved if rng.random() < 0.4))
-
-
-def _round(rng: random.Random) -> list[Planned]:
-    """One to three forward-backwards and a step, then samples; now and then a checkpoint, also between the two."""
-    operations = [Planned("forward-backward", _training(rng)) for _ in range(rng.randint(1, 3))]
-    if rng.random() < 0.1:
-        operations.append(Planned("forward-backward", _hopeless(rng)))
-    operations.append(Planned("optim-step", step_body(rng.choice([1e-3, 1e-2]), weight_decay=rng.random() / 10)))
-    operations += [Planned("sample", _sampling(rng)) for _ in range(rng.randint(0, 3))]
+def _session(rng: random.Random, dialect: Dialect, length: int) -> SessionPlan:
+    """Rounds, with the origin somewhere in the second half, so that what follows it must not show in it; some are
+    stopped in the middle of their last round."""
+    actions: list[Action] = []
+    count, origin = 0, None
+    while count < length:
+        operations = _round(rng, dialect)
+        place = None
+        if origin is None and count + len(operations) >= length // 2:
+            place = rng.randint(0, len(operations))
+            operations.insert(place, Operation(OperationKind.TRAINING_CHECKPOINT, CheckpointRequest()))
+            origin = count + place
+        actions += [Round(), *operations]
+        if dialect is Dialect.NATIVE:
+            actions += _cancels(rng, count, len(operations), place) + _logs(rng, len(actions))
+        count += len(operations)
+    assert origin is not None
     if rng.random() < 0.5:
-        operations.insert(rng.randint(1, len(operations)), Planned(rng.choice(CHECKPOINTS), {}))
+        actions += [Round(), *(last := _round(rng, dialect))]
+        actions.insert(rng.randint(len(actions) - len(last), len(actions) - 1), Stop())
+    saved = [
+        number
+        for number, action in enumerate(action for action in actions if isinstance(action, Operation))
+        if action.kind in CHECKPOINTS
+    ]
+    return SessionPlan(dialect, actions, origin, frozenset(number for number in saved if rng.random() < 0.4))
+
+
+def _round(rng: random.Random, dialect: Dialect) -> list[Operation]:
+    """One to three forward-backwards and a step, then samples; now and then a checkpoint, also between the two."""
+    operations = [_training(rng, dialect) for _ in range(rng.randint(1, 3))]
+    if rng.random() < 0.1:
+        operations.append(Operation(OperationKind.FORWARD_BACKWARD, requests.hopeless_training(rng)))
+    clip = rng.choice([0.0, 1.0]) if dialect is Dialect.TOGETHER else 0.0
+    operations.append(Operation(OperationKind.OPTIM_STEP, requests.step(rng, clip)))
+    if dialect is Dialect.TOGETHER and rng.random() < 0.7:
+        publish = WeightsSyncRequest(in_background=rng.random() < 0.4)
+        operations.insert(rng.randint(1, len(operations)), Operation(OperationKind.WEIGHTS_SYNC, publish))
+    operations += [_sample(rng, dialect) for _ in range(rng.randint(0, 3))]
+    if rng.random() < 0.4:
+        saved = Operation(rng.choice(CHECKPOINTS), CheckpointRequest())
+        operations.insert(rng.randint(1, len(operations)), saved)
     return operations
 
 
-def _tokens(rng: random.Random, most: int = 24) -> list[int]:
-    return [rng.randrange(TOKENIZER_SIZE) for _ in range(rng.randint(2, most))]
+def _training(rng: random.Random, dialect: Dialect) -> Operation:
+    if dialect is Dialect.NATIVE:
+        return Operation(OperationKind.FORWARD_BACKWARD, requests.training(rng, requests.native_loss(rng)))
+    uploads = rng.random() < 0.3
+    if rng.random() < 0.2:
+        return Operation(OperationKind.CUSTOM_FORWARD_BACKWARD, requests.custom_training(rng), uploads)
+    training = requests.training(rng, requests.together_loss(rng), forward_only=rng.random() < 0.2)
+    return Operation(OperationKind.FORWARD_BACKWARD, training, uploads)
 
 
-def _training(rng: random.Random) -> Json:
-    sequences = [_tokens(rng) for _ in range(rng.randint(1, 4))]
-    if rng.random() < 0.5:
-        return train_body([whole(tokens) for tokens in sequences], "LOSS_TYPE_CROSS_ENTROPY")
-    return train_body([_scored(tokens, rng, -3.0) for tokens in sequences], agg_type="sequence_mean")
+def _sample(rng: random.Random, dialect: Dialect) -> Operation:
+    if dialect is Dialect.NATIVE:
+        return Operation(OperationKind.SAMPLE, requests.sampling(rng))
+    return Operation(OperationKind.SAMPLE, requests.sampling(rng, rng.randint(1, 4)), rng.random() < 0.3)
 
 
-def _hopeless(rng: random.Random) -> Json:
-    """Its ratio is beyond fp32: it fails as not finite and adds nothing."""
-    return train_body([_scored(_tokens(rng), rng, -300.0)])
+def _cancels(rng: random.Random, first: int, count: int, origin: int | None) -> list[Action]:
+    """Of some operations of a round that has just been sent."""
+    places = [place for place in range(count) if place != origin and rng.random() < 0.15]
+    return [Cancel(first + place) for place in places]
 
 
-def _scored(tokens: list[int], rng: random.Random, logprob: float) -> Json:
-    grpo: dict[str, Any] = {
-        "advantages": {"data": [rng.uniform(-1, 1) for _ in tokens]},
-        "generator_logprobs": {"data": [logprob] * len(tokens)},
-    }
-    return {"model_input": prompt(tokens), "loss_inputs": {"grpo_inputs": grpo}}
-
-
-def _sampling(rng: random.Random) -> Json:
-    params: Json = {"max_tokens": rng.randint(1, 12), "seed": rng.randrange(1 << 32)}
-    if rng.random() < 0.3:
-        params["temperature"] = 0
-    return sample_body(_tokens(rng), rng.randint(1, 3), **params)
+def _logs(rng: random.Random, step: int) -> list[Action]:
+    return [Log(rng.choice(["reward", "length"]), step, rng.random()) for _ in range(rng.randint(0, 2))]

@@ -3,7 +3,7 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.chaos.client import Outlasted
+from tests.chaos.retrying_client import Latency
 
 
 @dataclass
@@ -12,8 +12,13 @@ class Report:
     ended: int = 0
     lost: int = 0
     doubled: int = 0
+    standstills: int = 0
     retries: int = 0
-    sessions: int = 0
+    sessions: Counter[str] = field(default_factory=Counter)
+    without_effect: Counter[str] = field(default_factory=Counter)
+    refused: int = 0
+    logged: int = 0
+    expired: int = 0
     checkpoints: int = 0
     deleted: int = 0
     differences: list[str] = field(default_factory=list)
@@ -21,18 +26,21 @@ class Report:
     # Faults that found nothing to do harm to.
     idle: int = 0
     latencies: list[float] = field(default_factory=list)
-    slowest: Outlasted = field(default_factory=Outlasted)
+    slowest: Latency = field(default_factory=Latency)
 
     @property
     def is_clean(self) -> bool:
-        return self.accepted > 0 and not (self.lost or self.doubled or self.differences)
+        return self.accepted > 0 and not (self.lost or self.doubled or self.standstills or self.differences)
 
     def __str__(self) -> str:
         times = sorted(self.latencies)
         at = {share: 1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1.0)}
         lines = [
-            f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}",
-            f"{self.sessions} sessions, {self.checkpoints} checkpoints kept, {self.deleted} deleted",
+            f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}, "
+            f"sessions that stand still {self.standstills}",
+            f"sessions: {dict(self.sessions)}; {self.checkpoints} checkpoints kept, {self.deleted} deleted",
+            f"ended without effect: {dict(self.without_effect)}; refused after a stop {self.refused}; "
+            f"logged {self.logged}; expired {self.expired}",
             f"differences from the undisturbed run: {len(self.differences)}",
             f"{self.faults.total()} faults: {dict(self.faults.most_common())}; {self.idle} when all had ended",
             f"requests repeated {self.retries}",

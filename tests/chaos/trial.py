@@ -1,23 +1,29 @@
 """One trial: stories run while faults are injected; then everything is counted and compared."""
 
 import random
+import time
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+from domain.session import SessionSpec
 from settings import load_settings
-from tests.chaos.client import Run
+from store.errors import Unavailable
+from store.store import Store, open_store
 from tests.chaos.deployment import deployed
 from tests.chaos.faults.injector import Injector
 from tests.chaos.judge import judge
 from tests.chaos.plan import plan
 from tests.chaos.report import Report
+from tests.chaos.retrying_client import PAUSE_SECONDS
+from tests.chaos.story import Story
 from tests.tiny_model import make_tiny_model
 
-STORIES = 4
+STORIES = 8
 
 
 def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
-    """`operations` over four stories, spread evenly over so many `faults`."""
+    """`operations` over eight stories, spread evenly over so many `faults`."""
     model = make_tiny_model(folder / "models" / "tiny")
     rng = random.Random(seed)
     per_story = operations // STORIES
@@ -25,18 +31,32 @@ def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
         injector = Injector(deployment, rng.randrange(1 << 32), faults)
         may_send = partial(_gate, injector, faults, per_story)
         plans = [plan(rng.randrange(1 << 32), per_story) for _ in range(STORIES)]
-        runs = [Run(deployment.url, f"story-{number}", chapters, may_send) for number, chapters in enumerate(plans)]
-        for run in runs:
-            run.start()
-        injector.inject_all()
-        for run in runs:
-            run.join()
-        deployment.wait_ready()
         settings = load_settings(deployment.processes["worker-1"].service.environment)
-        report = judge(settings, runs, injector.counts, model)
+        with closing(open_store(settings)) as store:
+            spec_of = partial(_spec, store)
+            stories = [
+                Story(deployment.url, f"story-{number}", sessions, may_send, spec_of)
+                for number, sessions in enumerate(plans)
+            ]
+            for story in stories:
+                story.start()
+            injector.inject_all()
+            for story in stories:
+                story.join()
+        deployment.wait_ready()
+        report = judge(settings, stories, injector.counts, model)
         report.idle = injector.idle
         return report
 
 
 def _gate(injector: Injector, faults: int, per_story: int, number: int) -> None:
     injector.wait_for(faults * number // per_story)
+
+
+def _spec(store: Store, session_id: str) -> SessionSpec:
+    """As soon as the store answers."""
+    while True:
+        try:
+            return store.sessions.get(session_id).spec
+        except Unavailable:
+            time.sleep(PAUSE_SECONDS)

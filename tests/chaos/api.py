@@ -1,0 +1,44 @@
+"""What a trial needs of a dialect: to ask in it, and to read how an operation ended."""
+
+from typing import Any, NamedTuple, Protocol
+
+import httpx
+
+from domain.operation import ErrorCode, OperationKind
+from tests.chaos.plan import Operation
+from tests.stories.client import Json
+
+
+class End(NamedTuple):
+    """How an operation ended: with its data where it COMPLETED, or with the code of its error."""
+
+    data: Json | None
+    code: ErrorCode | None = None
+
+    @property
+    def had_no_effect(self) -> bool:
+        """By what it says: it was cancelled, or its session was stopped before it began."""
+        return self.code in (ErrorCode.CANCELLED, ErrorCode.SESSION_NOT_ACTIVE)
+
+
+class Api(Protocol):
+    def create_session(self, key: str, seed: int, origin: str | None) -> str:
+        """The id of a new session, which goes on from the checkpoint `origin` if there is one. `seed` draws its
+        first weights where the dialect can say so."""
+
+    def send(self, session_id: str, operation: Operation, key: str) -> httpx.Response: ...
+
+    def operation_id(self, accepted: Json) -> str:
+        """From the answer to `send`."""
+
+    def stop(self, session_id: str, key: str) -> None: ...
+
+    def session_path(self, session_id: str) -> str: ...
+
+    def operation_path(self, session_id: str, kind: OperationKind, operation_id: str) -> str: ...
+
+    def end(self, session_id: str, operation: Operation, operation_id: str) -> End | None:
+        """How the operation ended; None while it has not."""
+
+    def view(self, kind: OperationKind, result: Any) -> Json:
+        """What `End.data` says of the engine's result, checkpoints excepted."""

@@ -1,1 +1,0 @@
-"""LoRA adapters as data: weights, gradients, optimizer state, copies and files of them."""

@@ -1,1 +1,0 @@
-"""The model's operations by our kernels for CPUs."""

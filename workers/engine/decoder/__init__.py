@@ -1,1 +1,0 @@
-"""A model's layers over packed rows, with adapters inside."""

@@ -1,1 +1,0 @@
-"""Sample requests: the sequences that decode together, and prompts that are scored."""

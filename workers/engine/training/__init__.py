@@ -1,1 +1,0 @@
-"""Forward-backward calls and optim-steps."""
