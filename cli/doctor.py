@@ -49,7 +49,7 @@ def _torch(settings: Settings) -> Iterator[Finding]:
     # Torch takes a second or two to load, which no other command needs to wait for.
     import torch
 
-    from workers.engine.threads import use_threads
+    from workers.engine.device.threads import use_threads
     from workers.runtime import engine_config
 
     use_threads(settings.torch_threads)
@@ -90,7 +90,7 @@ def _kernels(settings: Settings) -> Iterator[Finding]:
 
 
 def _models(settings: Settings) -> Iterator[Finding]:
-    from workers.engine.description import describe
+    from workers.engine.loading.description import describe
 
     try:
         catalog = Catalog(model_folders(settings.models_dir), describe)

@@ -74,7 +74,7 @@ def _checked(name: str, directory: Path, rank: int) -> dict[str, Any]:
 
 # Torch takes a second or two to load, which the other commands need not wait for.
 def _describe() -> Any:
-    from workers.engine.description import describe
+    from workers.engine.loading.description import describe
 
     return describe
 
@@ -86,7 +86,7 @@ def _load(directory: Path) -> str:
         ValueError, OperationFailedError: the engine refuses the model, or has no memory for it.
     """
     from workers.engine.engine import Engine
-    from workers.engine.tokenizer import load_tokenizer
+    from workers.engine.loading.model_files import load_tokenizer
     from workers.runtime import engine_config
 
     engine = Engine(engine_config(load_settings()))

@@ -50,7 +50,7 @@ def _copied(folder: Path, name: str) -> Path:
     if not target.resolve().is_relative_to(into.resolve()) or target.exists():
         raise click.ClickException(f"{target} is there already, or outside of {into}: choose another --name")
     # Torch takes a second or two to load, which the other commands need not wait for.
-    from workers.engine.description import describe
+    from workers.engine.loading.description import describe
 
     try:
         inspect(name, folder, describe)

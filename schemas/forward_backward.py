@@ -2,10 +2,9 @@
 
 from typing import Any
 
-import numpy as np
 from marshmallow import fields
 
-from domain.forward_backward import ForwardBackwardRequest, Grpo, Loss
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, Grpo, Loss
 from domain.limits import MOST_SAMPLES, Limits
 from domain.model import ModelCard
 from schemas.base import AnswerSchema, RequestSchema
@@ -14,7 +13,7 @@ from schemas.fields import BoundedList
 from schemas.losses import LossConfigSchema
 from schemas.operations import OperationSchema
 from schemas.problems import refusal
-from schemas.samples import TrainingSampleSchema
+from schemas.samples import TrainingSample, TrainingSampleSchema
 from schemas.time_limit import timeout_seconds
 
 
@@ -56,16 +55,23 @@ def forward_backward_request(
     # They are not kept beside what is made of them.
     samples, loss = body.pop("samples"), body["loss"]
     for index, sample in enumerate(samples):
-        _check_grpo_inputs(sample.policy, f"samples[{index}].loss_inputs.grpo_inputs", loss)
+        _check_policy_inputs(sample, f"samples[{index}].loss_inputs", loss)
     check_batch(samples, card, limits, targets="loss_inputs.target_tokens.data")
     return pack(samples, loss, horizon=horizon)
 
 
-def _check_grpo_inputs(grpo: dict[str, np.ndarray] | None, path: str, loss: Loss) -> None:
-    if not isinstance(loss, Grpo):
-        if grpo is not None:
-            raise refusal(path, "does not belong to this loss")
-    elif grpo is None:
-        raise refusal(path, "is required for LOSS_TYPE_GRPO")
-    elif loss.beta > 0 and "reference_logprobs" not in grpo:
-        raise refusal(f"{path}.reference_logprobs", "is required when beta is above 0")
+def _check_policy_inputs(sample: TrainingSample, path: str, loss: Loss) -> None:
+    own = _policy_field(loss)
+    if sample.policy_field not in (None, own):
+        raise refusal(f"{path}.{sample.policy_field}", "does not belong to this loss")
+    if own is not None and sample.policy is None:
+        raise refusal(f"{path}.{own}", "is required for this loss")
+    if isinstance(loss, Grpo) and loss.beta > 0 and "reference_logprobs" not in (sample.policy or ()):
+        raise refusal(f"{path}.{own}.reference_logprobs", "is required when beta is above 0")
+
+
+def _policy_field(loss: Loss) -> str | None:
+    """Where a sample has what this loss reads beside the targets."""
+    if isinstance(loss, CrossEntropy):
+        return None
+    return "grpo_inputs" if isinstance(loss, Grpo) else "policy_inputs"

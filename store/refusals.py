@@ -7,7 +7,7 @@ while its name leads to another by now.
 """
 
 from redis.connection import DefaultParser
-from redis.exceptions import ConnectionError
+from redis.exceptions import ConnectionError, ExecAbortError
 
 REASONS = {
     "BUSY": "it is held up by a script",
@@ -22,6 +22,8 @@ REASONS = {
     "max number of clients reached": "it has as many clients as it may have",
 }
 
+DISCARDED = "Transaction discarded because of: "
+
 
 class RefusedError(ConnectionError):
     """Redis refuses just now what it may do later. The command has changed nothing."""
@@ -33,5 +35,11 @@ def sentence(error: BaseException) -> str:
     return f"Redis refuses to work just now: {reason}" if reason else "Redis cannot be reached just now"
 
 
+def _aborted(message: str, status_code: str) -> ConnectionError | ExecAbortError:
+    """Why a transaction was discarded: what refuses EXEC itself stands behind the words of EXECABORT."""
+    code, _, rest = message.removeprefix(DISCARDED).partition(" ")
+    return RefusedError(rest, status_code=code) if code in REASONS else ExecAbortError(message, status_code=status_code)
+
+
 # The table that all parsers share.
-DefaultParser.EXCEPTION_CLASSES.update(dict.fromkeys(REASONS, RefusedError))
+DefaultParser.EXCEPTION_CLASSES.update(dict.fromkeys(REASONS, RefusedError), EXECABORT=_aborted)

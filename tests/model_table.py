@@ -17,9 +17,9 @@ import transformers
 from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
 from tests.tiny_families import OLDER, SETTINGS, SIZES, UNTRIED
-from workers.engine.adapted_layers import within_a_layer
-from workers.engine.base_model import BaseModel
-from workers.engine.llama import Llama
+from workers.engine.decoder.adapted_layers import within_a_layer
+from workers.engine.decoder.llama import Llama
+from workers.engine.loading.base_model import BaseModel
 
 PAGE = Path(__file__).parents[1] / "docs" / "models.md"
 BEGIN, END = "<!-- written by python -m tests.model_table -->", "<!-- end -->"

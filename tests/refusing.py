@@ -1,11 +1,13 @@
 """A server that is there and refuses to work: each way by which the real one can be brought to it, and back."""
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
 from redis import Redis
+from redis.exceptions import ConnectionError, RedisError, ResponseError
 
 from tests.waiting import eventually
 
@@ -65,6 +67,41 @@ def _save(admin: Any, expected: str) -> None:
     eventually(lambda: admin.info("persistence")["rdb_last_bgsave_status"] == expected)
 
 
+def _detach(admin: Any, folder: Path) -> None:
+    admin.config_set("replica-serve-stale-data", "no")
+    _demote(admin, folder)
+
+
+def _attach(admin: Any, folder: Path) -> None:
+    _promote(admin, folder)
+    admin.config_set("replica-serve-stale-data", "yes")
+
+
+def _hold_up(admin: Any, _: Path) -> None:
+    admin.config_set("busy-reply-threshold", 1)
+    threading.Thread(target=_loop, args=(admin.connection_pool.connection_kwargs["port"],)).start()
+    eventually(lambda: _is_busy(admin))
+
+
+def _loop(port: int) -> None:
+    with Redis(port=port) as held, suppress(RedisError):  # it is killed
+        held.eval("while true do end", 0)
+
+
+def _is_busy(admin: Any) -> bool:
+    try:
+        admin.ping()
+    except (ConnectionError, ResponseError):  # as the store reads it, and as redis-py does
+        return True
+    return False
+
+
+def _release(admin: Any, _: Path) -> None:
+    admin.script_kill()
+    eventually(lambda: not _is_busy(admin))
+    admin.config_set("busy-reply-threshold", 5000)
+
+
 REFUSALS = {
     "NOREPLICAS": (_isolate, _connect, "too few of its replicas are there"),
     "READONLY": (_demote, _promote, "it is a replica"),
@@ -72,11 +109,17 @@ REFUSALS = {
     "MISCONF": (_break_disk, _mend_disk, "it cannot write to its disk"),
 }
 
+# These refuse to read as well.
+SILENCES = {
+    "BUSY": (_hold_up, _release, "it is held up by a script"),
+    "MASTERDOWN": (_detach, _attach, "it is a replica whose primary is away"),
+}
+
 
 @contextmanager
 def refusing(server: Server, code: str) -> Iterator[str]:
     """The server answers what would write with `code` for as long as the block runs. Gives the sentence for it."""
-    begin, end, reason = REFUSALS[code]
+    begin, end, reason = (REFUSALS | SILENCES)[code]
     with Redis(port=server.port) as admin:
         begin(admin, server.data_dir)
         try:

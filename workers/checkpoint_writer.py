@@ -9,9 +9,9 @@ from models.catalog import Catalog
 from store.claims import Claim
 from store.store import Store
 from workers.deadline import Deadline
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import AdapterState
-from workers.engine.merged_export import MergedExport
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.merged_export import MergedExport
+from workers.engine.adapters.state import AdapterState
 from workers.patience import Patience, persist
 
 STATE_FILE = "state.safetensors"

@@ -25,7 +25,7 @@ from store.store import Store
 from store.workers import needed
 from workers.background import in_background
 from workers.deadline import Deadline, RestoreDeadline
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 from workers.engine.failures import ModelRefusedError
 from workers.patience import Patience

@@ -16,8 +16,8 @@ from store.store import open_store
 from store.workers import Announcement
 from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
-from workers.engine.description import describe
 from workers.engine.engine import Engine
+from workers.engine.loading.description import describe
 from workers.patience import Patience, persist
 from workers.probe import Probe
 from workers.residency import Residency

@@ -9,7 +9,7 @@ from domain.operation import OperationFailedError
 from settings import Settings
 from store.claims import Claim
 from store.store import Store
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 from workers.patience import persist
 

@@ -10,7 +10,7 @@ from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, Forwar
 from domain.operation import OperationError, OperationFailedError
 from domain.optim_step import OptimStepRequest
 from domain.sample import SampleRequest, SamplingParams, Sequence
-from workers.engine.adapter import Adapter
+from workers.engine.adapters.adapter import Adapter
 from workers.engine.core import ServedModel
 from workers.engine.engine import Engine
 

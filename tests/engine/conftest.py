@@ -8,9 +8,9 @@ from domain.session import LoraConfig
 from tests.engine.usual_kernels import KERNELS, choose_usual
 from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
+from workers.engine.device.threads import choose_vector_math
 from workers.engine.engine import Engine
 from workers.engine.kernels.kernel import choose
-from workers.engine.vector_math import choose_vector_math
 
 StartEngine = Callable[..., Engine]
 

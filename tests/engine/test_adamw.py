@@ -7,9 +7,9 @@ from domain.operation import ErrorCode, OperationFailedError
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig
 from schemas.optim_step import LEAST_EPS
-from workers.engine.adapter import Adapter
-from workers.engine.adapter_layout import Group, Shape
-from workers.engine.optimizer import optim_step
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.adapters.layout import Group, Shape
+from workers.engine.training.optim_step import optim_step
 
 
 @pytest.fixture

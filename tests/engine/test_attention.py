@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from workers.engine.attention import SegmentAttention
-from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
-from workers.engine.causal_attention import AttentionLayer
-from workers.engine.kv_cache import KvCache
+from workers.engine.backends.causal_attention import AttentionLayer
+from workers.engine.backends.kv_cache import KvCache
+from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.decoder.cached_attention import DecodeAttention, Span, SpanAttention
 
 HEADS = [(9, 3, 64), (4, 2, 16), (8, 8, 32), (32, 8, 128), (14, 2, 8)]
 DTYPES = [torch.float32, torch.bfloat16]

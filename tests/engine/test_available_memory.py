@@ -10,9 +10,9 @@ from domain.operation import ErrorCode
 from domain.session import LoraConfig
 from tests.engine.asking import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
-from workers.engine import decode_batch
-from workers.engine.available_memory import available_bytes, total_bytes
-from workers.engine.base_model import BaseModel
+from workers.engine.device.available_memory import available_bytes, total_bytes
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.sampling import decode_batch
 
 NO_LIMIT_OF_V1 = "9223372036854771712"
 

@@ -11,14 +11,14 @@ from torch import Tensor
 from domain.session import LoraConfig
 from tests.engine.exactness import DTYPES
 from tests.tiny_model import make_tiny_model
-from workers.engine.adapter import Adapter
-from workers.engine.attention import SegmentAttention
-from workers.engine.base_model import BaseModel
-from workers.engine.cached_attention import DecodeAttention, Span, SpanAttention
-from workers.engine.forward_pass import ForwardPass
-from workers.engine.kv_cache import KvCache
-from workers.engine.llama import Llama
-from workers.engine.routes import Route
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.adapters.rows import Route
+from workers.engine.backends.kv_cache import KvCache
+from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.decoder.cached_attention import DecodeAttention, Span, SpanAttention
+from workers.engine.decoder.forward_pass import ForwardPass
+from workers.engine.decoder.llama import Llama
+from workers.engine.loading.base_model import BaseModel
 
 CPU = torch.device("cpu")
 FAMILIES: dict[str, dict[str, Any]] = {

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from tests.model_table import make_family
-from workers.engine import llama, transformers_stack
-from workers.engine.attention import SegmentAttention
-from workers.engine.base_model import BaseModel
-from workers.engine.cached_attention import DecodeAttention, SpanAttention
-from workers.engine.causal_attention import AttentionLayer
-from workers.engine.forward_pass import ForwardPass
-from workers.engine.head import Head
-from workers.engine.llama import Llama
+from workers.engine.backends.causal_attention import AttentionLayer
+from workers.engine.decoder import llama, transformers_stack
+from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.decoder.cached_attention import DecodeAttention, SpanAttention
+from workers.engine.decoder.forward_pass import ForwardPass
+from workers.engine.decoder.head import Head
+from workers.engine.decoder.llama import Llama
+from workers.engine.loading.base_model import BaseModel
 
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.bfloat16]

@@ -8,9 +8,9 @@ import torch
 from domain.session import LoraConfig, SessionSpec
 from models.catalog import Catalog
 from tests.model_table import make_family
-from workers.engine.adapter import Adapter
-from workers.engine.base_model import BaseModel
-from workers.engine.description import describe
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.loading.description import describe
 
 CPU = torch.device("cpu")
 ATTENTION = ("self_attn.k_proj", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj")

@@ -5,9 +5,9 @@ import torch
 from torch import Tensor
 
 from tests.engine.usual_kernels import choose_usual
-from workers.engine.dropout import Dropout
+from workers.engine.adapters.dropout import Dropout
+from workers.engine.adapters.philox import philox
 from workers.engine.kernels.kernel import choose
-from workers.engine.philox import philox
 
 ALL_BITS = 0xFFFFFFFF
 

@@ -18,9 +18,9 @@ from domain.session import LoraConfig
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import PROJECTIONS, make_tiny_model
-from workers.engine.adapter_export import AdapterExport
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.merged_export import MergedExport
 from workers.engine.engine import Engine
-from workers.engine.merged_export import MergedExport
 
 SAMPLE = random_sample(3, 12)
 

@@ -2,8 +2,8 @@ import pytest
 import torch
 
 from tests.engine.tolerances import DTYPES, assert_within, of_products, rounded
-from workers.engine import frozen_linear
-from workers.engine.frozen_linear import FrozenLinear, grad_product, product
+from workers.engine.backends import frozen_linear
+from workers.engine.backends.frozen_linear import FrozenLinear, grad_product, product
 
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]

@@ -25,9 +25,9 @@ from tests.engine.asking import (
 )
 from tests.engine.conftest import StartEngine
 from tests.gate import Gate
-from workers.engine import model_loader
 from workers.engine.engine import Engine
-from workers.engine.vectors import is_finite
+from workers.engine.loading import model_loader
+from workers.engine.training.vectors import is_finite
 
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)
 LONG = packed([random_sample(seed, 6) for seed in range(8)])
@@ -213,7 +213,7 @@ def test_a_call_whose_report_does_not_fit_in_memory_ends_and_those_beside_it_go_
             raise torch.OutOfMemoryError("out of memory")
         return is_finite(numbers)
 
-    monkeypatch.setattr("workers.engine.training_pass.is_finite", exhausted_at_first)
+    monkeypatch.setattr("workers.engine.training.forward_backward.is_finite", exhausted_at_first)
     gate = Gate(monkeypatch, model_of(engine, "a").base, "hidden")
     engine.sample("a", sample_request([[1]], max_tokens=1))
     gate.wait()

@@ -1,6 +1,6 @@
 import torch
 
-from workers.engine.kv_cache import KvCache
+from workers.engine.backends.kv_cache import KvCache
 
 
 def write(cache: KvCache, row: int, positions: list[int], value: float) -> torch.Tensor:

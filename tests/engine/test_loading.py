@@ -17,10 +17,10 @@ from models.catalog import Catalog
 from tests.engine.asking import failure_of
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
-from workers.engine import loading
-from workers.engine.base_model import BaseModel
-from workers.engine.description import describe
-from workers.engine.loading import load_end_tokens, load_model
+from workers.engine.loading import model_files
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.loading.description import describe
+from workers.engine.loading.model_files import load_end_tokens, load_model
 
 CPU = torch.device("cpu")
 Spoil = Callable[[Path], object]
@@ -107,7 +107,7 @@ def test_buffers_of_old_files_are_no_unexpected_tensors(tmp_path: Path) -> None:
 def test_a_model_that_is_larger_than_the_memory_left_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     directory = make_tiny_model(tmp_path)
     size = 4 * sum(tensor.numel() for tensor in load_file(directory / "model.safetensors").values())
-    monkeypatch.setattr(loading, "free_bytes", lambda _: size)
+    monkeypatch.setattr(model_files, "free_bytes", lambda _: size)
     with pytest.raises(OperationFailedError, match=f"{size} free") as refused:
         # The buffer of the rotary angles is what is too much.
         load_model(directory, CPU, torch.float32)

@@ -3,10 +3,10 @@ import pytest
 import torch
 
 from tests.engine.tolerances import DTYPES, FUNCTION, assert_within, gamma, long_gamma, rounded
-from workers.engine import logprob_head
-from workers.engine.frozen_linear import FrozenLinear
-from workers.engine.head import Head
-from workers.engine.logprob_head import read, target_logprobs
+from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.decoder import logprob_head
+from workers.engine.decoder.head import Head
+from workers.engine.decoder.logprob_head import read, target_logprobs
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
 

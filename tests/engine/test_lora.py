@@ -13,16 +13,16 @@ from domain.session import LoraConfig
 from tests.engine.asking import random_tokens
 from tests.engine.usual_kernels import choose_usual
 from tests.tiny_model import PROJECTIONS
-from workers.engine.adapter import Adapter
-from workers.engine.adapter_layout import Group, Pair, Shape
-from workers.engine.attention import SegmentAttention
-from workers.engine.base_model import BaseModel
-from workers.engine.dropout import Dropout
-from workers.engine.forward_pass import ForwardPass
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.adapters.dropout import Dropout
+from workers.engine.adapters.layout import Group, Pair, Shape
+from workers.engine.adapters.rows import Route, grouped, routes_of
+from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.decoder.adapted_linear import AdaptedLinear
+from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.kernels.kernel import choose
-from workers.engine.lora import AdaptedLinear
-from workers.engine.routes import Route, grouped, routes_of
+from workers.engine.loading.base_model import BaseModel
 
 CPU = torch.device("cpu")
 

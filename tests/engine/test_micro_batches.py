@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from workers.engine.micro_batches import LEAST_PREFIX, Family, cut
+from workers.engine.training.micro_batches import LEAST_PREFIX, Family, cut
 
 PROMPT = list(range(LEAST_PREFIX))
 

@@ -15,9 +15,9 @@ from tests.engine.conftest import StartEngine
 from tests.engine.test_export import SAMPLE, load_merged, logprobs, trained, write
 from tests.model_table import families, make_family, row_of, untried, written_rows
 from tests.tiny_families import UNTRIED
-from workers.engine.adapter import Adapter
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.merged_export import MergedExport
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.merged_export import MergedExport
 
 WRITTEN = written_rows()
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)

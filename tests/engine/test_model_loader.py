@@ -16,11 +16,11 @@ from tests.engine.conftest import StartEngine
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model, reconfigured
 from workers.background import in_background
-from workers.engine import model_loader
-from workers.engine.base_model import BaseModel
-from workers.engine.description import describe
 from workers.engine.engine import Engine
 from workers.engine.failures import EngineClosedError
+from workers.engine.loading import model_loader
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.loading.description import describe
 
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)
 CPU = torch.device("cpu")

@@ -5,10 +5,10 @@ import torch
 
 from domain.optim_step import Muon, OptimStepRequest
 from domain.session import LoraConfig
-from workers.engine.adapter import Adapter
-from workers.engine.adapter_layout import Group, Shape
-from workers.engine.muon import orthogonal
-from workers.engine.optimizer import optim_step
+from workers.engine.adapters.adapter import Adapter
+from workers.engine.adapters.layout import Group, Shape
+from workers.engine.training.optim_step import optim_step
+from workers.engine.training.optimizers import orthogonal
 
 GROUPS = (Group((Shape("up", 24, 12),)), Group((Shape("down", 12, 24),)))
 

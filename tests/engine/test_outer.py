@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from tests.engine.tolerances import DTYPES, assert_within, of_products
-from workers.engine.outer import outer
+from workers.engine.backends.outer import outer
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from tests.engine.asking import packed
-from workers.engine.micro_batches import Family
-from workers.engine.packed_call import MicroBatch, PackedCall
+from workers.engine.training.micro_batches import Family, MicroBatch, PackedCall
 
 CPU = torch.device("cpu")
 SAMPLES = [([1, 2, 3], [11, 12, 13]), ([], []), ([4, 5, 6, 7], [14, 15, 16, 17])]

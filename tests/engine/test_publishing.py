@@ -7,7 +7,7 @@ import pytest
 
 from domain.session import LoraConfig
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample, sample, sample_request
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from tests.engine.exactness import DTYPES, assert_rounded
-from workers.engine.rms_norm import RmsNorm
+from workers.engine.decoder.rms_norm import RmsNorm
 
 EPS = 1e-5
 

@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from tests.engine.exactness import DTYPES, assert_rounded
-from workers.engine.rotary import Rotation
+from workers.engine.decoder.rotary import Rotation
 
 ROUNDED_PRODUCTS = {torch.float32: 2e-6, torch.bfloat16: 2e-2}
 

@@ -6,7 +6,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load
 
-from workers.engine.safetensors_stream import Entry, safetensors_file
+from workers.engine.adapters.safetensors_stream import Entry, safetensors_file
 
 
 def test_tensors_of_every_width_and_shape_read_back_the_same() -> None:

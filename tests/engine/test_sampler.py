@@ -4,8 +4,8 @@ import torch
 
 from domain.sample import SamplingParams
 from tests.engine.exactness import DTYPES
-from workers.engine.logprob_head import read
-from workers.engine.sampler import draw
+from workers.engine.decoder.logprob_head import read
+from workers.engine.sampling.sampler import draw
 
 pytestmark = pytest.mark.usefixtures("kernels")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from workers.engine.stopping import StopStrings
+from workers.engine.sampling.stopping import StopStrings
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ import pytest
 from transformers import PreTrainedTokenizerFast
 
 from tests.engine.small_tokenizers import small_tokenizers
-from workers.engine.stopping import INCOMPLETE, StopStrings
+from workers.engine.sampling.stopping import INCOMPLETE, StopStrings
 
 TOKENIZERS = small_tokenizers()
 # Bytes of →, é and 😀, a space and an A: valid, cut short and out of place.

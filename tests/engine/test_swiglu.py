@@ -3,7 +3,7 @@ import torch
 from torch import Tensor
 
 from tests.engine.exactness import DTYPES, assert_rounded
-from workers.engine.swiglu import swiglu
+from workers.engine.decoder.swiglu import swiglu
 
 
 def exact(gate_up_TF: Tensor) -> Tensor:

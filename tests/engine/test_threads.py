@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from workers.engine import threads
-from workers.engine.threads import cpu_quota, use_threads
+from workers.engine.device import threads
+from workers.engine.device.threads import cpu_quota, use_threads
 
 
 def quota(tmp_path: Path, memberships: str, files: dict[str, str]) -> float:

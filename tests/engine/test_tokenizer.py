@@ -13,7 +13,7 @@ from domain.session import LoraConfig
 from tests.engine.asking import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
 from tests.tiny_model import make_tiny_model
-from workers.engine.tokenizer import load_tokenizer
+from workers.engine.loading.model_files import load_tokenizer
 
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000
 Spoil = Callable[[Path], object]
@@ -80,5 +80,5 @@ def test_a_panic_in_the_library_is_a_fault_too(tiny: Path, monkeypatch: pytest.M
     def panic(*_: object, **__: object) -> None:
         raise PanicException("index out of bounds")
 
-    monkeypatch.setattr("workers.engine.tokenizer.AutoTokenizer.from_pretrained", panic)
+    monkeypatch.setattr("workers.engine.loading.model_files.AutoTokenizer.from_pretrained", panic)
     assert load_tokenizer(tiny) == (None, "the tokenizer cannot be loaded: PanicException index out of bounds")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from workers.engine.vectors import is_finite, norm
+from workers.engine.training.vectors import is_finite, norm
 
 
 @pytest.mark.parametrize("length", [0, 1, 1023, 1024, 5000, 100_001])

@@ -16,6 +16,7 @@ from store.store import Store
 from tests.http.conftest import Api
 
 ROOT = "urn:openapi"
+LOSSES = ("CROSS_ENTROPY", "GRPO", "IMPORTANCE_SAMPLING", "PPO", "CISPO", "DRO", "DPPO")
 
 
 @pytest.fixture(params=["", "/together"])
@@ -144,7 +145,7 @@ def test_logprobs_are_numbers_and_enums_are_explicit(native: dict[str, Any]) -> 
     schemas = native["components"]["schemas"]
     assert schemas["Sequence"]["properties"]["logprobs"]["items"] == {"type": "number"}
     assert schemas["Session"]["properties"]["status"]["enum"][0] == "TRAINING_SESSION_STATUS_CREATING"
-    assert schemas["LossConfig"]["properties"]["type"]["enum"] == ["LOSS_TYPE_CROSS_ENTROPY", "LOSS_TYPE_GRPO"]
+    assert schemas["LossConfig"]["properties"]["type"]["enum"] == [f"LOSS_TYPE_{name}" for name in LOSSES]
 
 
 def test_security_is_bearer_and_needed_where_there_are_keys(

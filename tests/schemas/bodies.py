@@ -25,6 +25,13 @@ def sample(
     return {"model_input": model_input(tokens), "loss_inputs": inputs}
 
 
+def policy(tokens: list[Any], targets: list[Any], **arrays: list[Any]) -> dict[str, Any]:
+    """The same with the arrays of a policy loss other than GRPO."""
+    made = sample(tokens, targets, **arrays)
+    made["loss_inputs"]["policy_inputs"] = made["loss_inputs"].pop("grpo_inputs")
+    return made
+
+
 def cross_entropy(*samples: dict[str, Any]) -> dict[str, Any]:
     return {"samples": list(samples), "loss": {"type": "LOSS_TYPE_CROSS_ENTROPY"}}
 

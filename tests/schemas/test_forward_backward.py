@@ -4,11 +4,24 @@ from typing import Any
 
 import pytest
 
-from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo
+from domain.forward_backward import (
+    Aggregation,
+    Cispo,
+    CrossEntropy,
+    Dppo,
+    Dro,
+    ForwardBackwardRequest,
+    Grpo,
+    ImportanceSampling,
+    Loss,
+    Ppo,
+    RatioType,
+)
 from domain.limits import Limits
 from domain.model import ModelCard
 from schemas.forward_backward import ForwardBackwardBodySchema, forward_backward_request
-from tests.schemas.bodies import cross_entropy, grpo, sample
+from schemas.losses import PARAMS
+from tests.schemas.bodies import cross_entropy, grpo, policy, sample
 from tests.schemas.refusals import fields_of, problems_of
 
 CARD = ModelCard(name="tiny", vocab_size=64, context_length=8)
@@ -63,6 +76,49 @@ def test_both_spellings_of_an_aggregation_in_any_case(name: str | None, aggregat
 
 
 @pytest.mark.parametrize(
+    ("loss", "made"),
+    [
+        ({"type": "LOSS_TYPE_IMPORTANCE_SAMPLING"}, ImportanceSampling()),
+        ({"type": "LOSS_TYPE_PPO"}, Ppo(ratio_low=0.8, ratio_high=1.2)),
+        (
+            {"type": "LOSS_TYPE_PPO", "ppo_params": {"clip_low": 0.25, "clip_high": 0.5}},
+            Ppo(ratio_low=0.75, ratio_high=1.5),
+        ),
+        ({"type": "LOSS_TYPE_CISPO"}, Cispo(ratio_low=0.0, ratio_high=4.0)),
+        ({"type": "LOSS_TYPE_CISPO", "cispo_params": {"clip_low": 0.5}}, Cispo(ratio_low=0.5, ratio_high=4.0)),
+        ({"type": "LOSS_TYPE_DRO", "dro_params": {"beta": 2}}, Dro(beta=2.0)),
+        ({"type": "LOSS_TYPE_DPPO"}, Dppo(delta_low=0.15, delta_high=0.15)),
+        ({"type": "LOSS_TYPE_DPPO", "dppo_params": {"delta_high": 0}}, Dppo(delta_low=0.15, delta_high=0.0)),
+    ],
+)
+def test_each_loss_of_a_policy_with_its_parameters(loss: dict[str, Any], made: Loss) -> None:
+    request = request_of({"samples": [policy([1, 2], [2, 3], **INPUTS)], "loss": loss})
+    assert request.loss == made
+    assert request.advantages_T is not None and request.advantages_T.tolist() == [1.0, 2.0]
+    assert request.generator_logprobs_T is not None and request.generator_logprobs_T.tolist() == [-1.0, -2.0]
+
+
+def test_a_ratio_may_be_that_of_the_whole_sample() -> None:
+    loss = request_of(grpo(sample([1, 2], [2, 3], **INPUTS), ratio_type="sequence")).loss
+    assert isinstance(loss, Grpo)
+    assert loss.ratio_type is RatioType.SEQUENCE
+
+
+@pytest.mark.parametrize("name", [name for name in PARAMS if name not in ("LOSS_TYPE_GRPO", "LOSS_TYPE_CROSS_ENTROPY")])
+@pytest.mark.parametrize(("inputs", "field"), [(INPUTS, "grpo_inputs"), ({}, "policy_inputs")])
+def test_the_inputs_of_another_policy_loss_are_policy_inputs(name: str, inputs: dict[str, Any], field: str) -> None:
+    loss = {"type": name, **({"dro_params": {"beta": 1}} if name == "LOSS_TYPE_DRO" else {})}
+    body = {"samples": [sample([1, 2], [2, 3], **inputs)], "loss": loss}
+    assert fields_of(lambda: request_of(body)) == [f"samples[0].loss_inputs.{field}"]
+
+
+def test_inputs_of_two_losses_are_refused() -> None:
+    both = sample([1, 2], [2, 3], **INPUTS)
+    both["loss_inputs"] |= policy([1, 2], [2, 3], **INPUTS)["loss_inputs"]
+    assert fields_of(lambda: request_of(grpo(both))) == ["samples[0].loss_inputs.policy_inputs"]
+
+
+@pytest.mark.parametrize(
     ("loss", "field"),
     [
         ({}, "loss.type"),
@@ -77,6 +133,14 @@ def test_both_spellings_of_an_aggregation_in_any_case(name: str | None, aggregat
         ({"type": "LOSS_TYPE_GRPO", "grpo_params": {"clip_high": -0.1}}, "loss.grpo_params.clip_high"),
         ({"type": "LOSS_TYPE_GRPO", "grpo_params": {"beta": -1}}, "loss.grpo_params.beta"),
         ({"type": "LOSS_TYPE_GRPO", "grpo_params": {"agg_type": "mean"}}, "loss.grpo_params.agg_type"),
+        ({"type": "LOSS_TYPE_GRPO", "grpo_params": {"ratio_type": "word"}}, "loss.grpo_params.ratio_type"),
+        ({"type": "LOSS_TYPE_PPO", "grpo_params": {}}, "loss.grpo_params"),
+        ({"type": "LOSS_TYPE_PPO", "ppo_params": {"clip_low": 1.5}}, "loss.ppo_params.clip_low"),
+        ({"type": "LOSS_TYPE_IMPORTANCE_SAMPLING", "ppo_params": {}}, "loss.ppo_params"),
+        ({"type": "LOSS_TYPE_CISPO", "cispo_params": {"clip_high": -1}}, "loss.cispo_params.clip_high"),
+        ({"type": "LOSS_TYPE_DRO"}, "loss.dro_params"),
+        ({"type": "LOSS_TYPE_DRO", "dro_params": {}}, "loss.dro_params.beta"),
+        ({"type": "LOSS_TYPE_DPPO", "dppo_params": {"delta_low": 2}}, "loss.dppo_params.delta_low"),
     ],
 )
 def test_a_wrong_loss_is_refused(loss: dict[str, Any], field: str) -> None:

@@ -41,7 +41,7 @@ class Numbers:
     def copy(self) -> "Numbers":
         return Numbers(self.weights, self.gradient, self.calls, self.step, self.published)
 
-    # What the product asks of the state of an adapter; see workers/engine/adapter_state.py.
+    # What the product asks of the state of an adapter; see workers/engine/adapters/state.py.
 
     def to_bytes(self) -> bytes:
         numbers = (self.weights, self.gradient, self.calls, self.step, self.published)

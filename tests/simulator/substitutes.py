@@ -30,7 +30,7 @@ from tests.simulator.schedule import running
 from workers import heartbeat, runtime
 from workers.background import in_background
 from workers.deadline import Deadline, RestoreDeadline
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ from store.dispatch import Dispatcher, Released, producer
 from store.refusals import RefusedError, sentence
 from store.store import Store, open_store
 from tests.engine.asking import sample_request
-from tests.refusing import CONFIG, REFUSALS, refusing
+from tests.refusing import CONFIG, REFUSALS, SILENCES, refusing
 from tests.store.conftest import SPEC, WORKER, announcement
 
 every_refusal = pytest.mark.parametrize("code", list(REFUSALS))
@@ -58,6 +58,33 @@ def test_it_is_waited_for_by_commands_scripts_and_transactions(server: ValkeySer
         assert store.sessions.count(), "what only reads goes on"
     for attempt in tried:
         attempt()
+
+
+@pytest.mark.parametrize("code", list(SILENCES))
+def test_it_is_waited_for_to_read_too(server: ValkeyServer, store: Store, code: str) -> None:
+    tried: list[Callable[[], object]] = [store.sessions.count, store.workers.known]
+    with refusing(server, code) as why:
+        for attempt in tried:
+            with pytest.raises(RefusedError) as refused:
+                attempt()
+            assert sentence(refused.value) == why
+    store.check_writable()
+
+
+@every_refusal
+def test_a_transaction_may_be_refused_at_its_end(server: ValkeyServer, store: Store, code: str) -> None:
+    """When the reason comes after its commands have been queued."""
+    connection = store._redis.connection_pool.get_connection()
+    for command in (("MULTI",), ("SET", "a", "1")):
+        connection.send_command(*command)
+        connection.read_response()
+    with refusing(server, code) as why:
+        connection.send_command("EXEC")
+        with pytest.raises(RefusedError) as refused:
+            connection.read_response()
+    assert sentence(refused.value) == why
+    store._redis.connection_pool.release(connection)
+    assert store._redis.get("a") is None
 
 
 @every_refusal

@@ -122,6 +122,8 @@ def train_body(samples: list[Json], loss: str = "LOSS_TYPE_GRPO", **params: Any)
     config: Json = {"type": loss}
     if loss == "LOSS_TYPE_GRPO":
         config["grpo_params"] = {"agg_type": "token_mean", **params}
+    elif params:
+        config[f"{loss.removeprefix('LOSS_TYPE_').lower()}_params"] = params
     return {"samples": samples, "loss": config}
 
 
@@ -152,6 +154,14 @@ def scored(
         grpo["reference_logprobs"] = {"data": zeros + list(reference)}
     inputs = {"loss_mask": {"data": [0] * len(before) + [1] * len(tokens)}, "grpo_inputs": grpo}
     return {"model_input": prompt([*before, *tokens]), "loss_inputs": inputs}
+
+
+def policy(sample: Json) -> Json:
+    """A GRPO sample for another policy loss."""
+    inputs = {
+        "policy_inputs" if name == "grpo_inputs" else name: value for name, value in sample["loss_inputs"].items()
+    }
+    return {**sample, "loss_inputs": inputs}
 
 
 def is_ready(http: httpx.Client) -> bool:

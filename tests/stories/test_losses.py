@@ -1,11 +1,12 @@
 """Losses whose values follow by hand from what is sent, without knowing the weights."""
 
 import math
+from collections.abc import Callable
 
 import httpx
 import pytest
 
-from tests.stories.client import Json, Session, scored, whole
+from tests.stories.client import Json, Session, policy, scored, whole
 
 QUESTION = [10, 20, 30]
 UNIFORM = 256 + 7 + 3
@@ -45,6 +46,32 @@ def test_the_ratio_is_clipped_on_the_side_that_the_advantage_says(
     trained = session.train([scored(QUESTION, sequence, advantage, generator)], **params)
     assert trained["loss"] == pytest.approx(loss, rel=1e-4)
     assert trained["metrics"]["loss/ratio/mean"] == pytest.approx(ratio, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("loss", "params", "ratio", "advantage", "expected"),
+    [
+        ("IMPORTANCE_SAMPLING", {}, 1.5, 2.0, lambda _: -3.0),
+        ("PPO", {}, 1.5, 2.0, lambda _: -2.4),
+        ("PPO", {}, 0.5, -2.0, lambda _: 1.6),
+        ("PPO", {"clip_high": 0.25}, 1.5, 2.0, lambda _: -2.5),
+        ("CISPO", {}, 1.5, 2.0, lambda lp: -3.0 * lp),
+        ("CISPO", {"clip_low": 0.25, "clip_high": 0.25}, 1.5, 2.0, lambda lp: -2.5 * lp),
+        ("CISPO", {"clip_low": 0.25, "clip_high": 0.25}, 0.5, 2.0, lambda lp: -1.5 * lp),
+        ("DRO", {"beta": 3}, 1.5, 2.0, lambda lp: -2.0 * lp + 1.5 * math.log(1.5) ** 2),
+        ("DPPO", {}, 1.5, 2.0, lambda _: -3.0),
+        ("DPPO", {"delta_high": 0}, 1.5, 2.0, lambda _: 0.0),
+        ("DPPO", {"delta_low": 0}, 0.5, -2.0, lambda _: 0.0),
+    ],
+)
+def test_each_policy_loss_is_a_sum_of_its_formula(
+    session: Session, loss: str, params: Json, ratio: float, advantage: float, expected: Callable[[float], float]
+) -> None:
+    sequence = sequence_of(session, 3)
+    generator = [logprob - math.log(ratio) for logprob in sequence["logprobs"]]
+    sample = policy(scored(QUESTION, sequence, advantage, generator))
+    trained = session.train([sample], f"LOSS_TYPE_{loss}", **params)
+    assert trained["loss"] == pytest.approx(sum(map(expected, sequence["logprobs"])), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize(("offset", "penalty"), [(1.0, 0.718282), (-1.0, 0.367879), (0.5, 0.148721), (-0.5, 0.106531)])

@@ -16,7 +16,7 @@ from domain.codec import encode
 from tests.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
 from workers import celery_app
-from workers.engine.description import describe as describe_it
+from workers.engine.loading.description import describe as describe_it
 
 INDEX, SHARD = "model.safetensors.index.json", "model-00001-of-00001.safetensors"
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000

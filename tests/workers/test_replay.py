@@ -11,7 +11,7 @@ from domain.weights_sync import WeightsSyncRequest
 from tests.engine.asking import packed, random_sample, sample_request
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 
 TRAIN, STEP = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP
 

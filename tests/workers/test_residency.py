@@ -23,9 +23,10 @@ from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
 from workers import residency
 from workers.deadline import Deadline
-from workers.engine import core, model_loader
+from workers.engine import core
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
+from workers.engine.loading import model_loader
 from workers.patience import Patience
 from workers.residency import Residency
 

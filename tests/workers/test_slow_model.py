@@ -12,7 +12,7 @@ from tests.engine.asking import packed, random_sample
 from tests.gate import Gate
 from tests.tiny_model import make_tiny_model
 from tests.workers.conftest import Begin
-from workers.engine import model_loader
+from workers.engine.loading import model_loader
 
 PATIENCE = 30
 

@@ -16,7 +16,7 @@ from settings import Settings
 from store.claims import Claim
 from store.store import open_store
 from tests.tiny_model import make_tiny_model
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import out_of_memory

@@ -16,7 +16,7 @@ from tests.gate import Gate
 from tests.waiting import eventually
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
-from workers.engine import model_loader
+from workers.engine.loading import model_loader
 
 TRAIN, STEP, SAMPLE = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP, OperationKind.SAMPLE
 SAVE = OperationKind.INFERENCE_CHECKPOINT

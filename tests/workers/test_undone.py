@@ -16,7 +16,7 @@ from tests.engine.asking import packed, random_sample
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 from workers.celery_app import app
-from workers.engine.adapter import Adapter
+from workers.engine.adapters.adapter import Adapter
 
 TRAIN, STEP, SYNC = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP, OperationKind.WEIGHTS_SYNC
 REQUESTS = {

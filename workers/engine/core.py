@@ -13,25 +13,24 @@ from domain.optim_step import OptimStepRequest, OptimStepResult
 from domain.sample import SampleRequest, SampleResult, ScoredPrompt
 from domain.session import LoraConfig
 from domain.weights_sync import WeightsSyncResult
-from workers.engine.adapter import Adapter
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import AdapterState
-from workers.engine.base_model import BaseModel
+from workers.engine.adapters.adapter import Adapter, Published
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.state import AdapterState
 from workers.engine.commit import answer, commit, fail
 from workers.engine.config import EngineConfig
-from workers.engine.decode_batch import DecodeBatch
+from workers.engine.device.free_memory import free_bytes, give_back, map_large_blocks, total_bytes
 from workers.engine.failures import as_failure, session_not_active
-from workers.engine.fill import Fill
-from workers.engine.free_memory import free_bytes, give_back, map_large_blocks, total_bytes
 from workers.engine.kernel_trial import kernels_for
 from workers.engine.kernels.kernel import choose
-from workers.engine.optimizer import optim_step
-from workers.engine.prompt_scoring import PromptScoring
-from workers.engine.published import Published
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.sampling.decode_batch import DecodeBatch
+from workers.engine.sampling.prompt_scoring import PromptScoring
+from workers.engine.sampling.sequences import Sampling
 from workers.engine.scheduler import FairScheduler
-from workers.engine.sequences import Sampling
-from workers.engine.training_batch import TrainingBatch
-from workers.engine.training_pass import TrainingPass
+from workers.engine.training.forward_backward import TrainingPass
+from workers.engine.training.optim_step import optim_step
+from workers.engine.training.training_batch import TrainingBatch
+from workers.engine.utilization import Fill
 
 
 @dataclass(frozen=True)

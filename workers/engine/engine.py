@@ -17,16 +17,15 @@ from domain.optim_step import OptimStepRequest, OptimStepResult
 from domain.sample import SampleRequest, SampleResult, ScoredPrompt
 from domain.session import LoraConfig
 from domain.weights_sync import WeightsSyncResult
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import AdapterState
-from workers.engine.base_model import BaseModel
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.state import AdapterState
 from workers.engine.commit import commit, fail
 from workers.engine.config import EngineConfig
 from workers.engine.core import Creation, EngineCore
+from workers.engine.device.threads import choose_vector_math, use_threads
 from workers.engine.failures import EngineClosedError, as_failure
-from workers.engine.model_loader import ModelLoader
-from workers.engine.threads import use_threads
-from workers.engine.vector_math import choose_vector_math
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.loading.model_loader import ModelLoader
 
 CLOSED = "the engine was closed before this began"
 

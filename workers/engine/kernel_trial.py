@@ -10,9 +10,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from workers.engine.attention import SegmentAttention
-from workers.engine.causal_attention import AttentionLayer
-from workers.engine.frozen_linear import FrozenLinear
+from workers.engine.backends.causal_attention import AttentionLayer
+from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.decoder.attention import SegmentAttention
 from workers.engine.kernels.kernel import built, choose
 from workers.engine.kernels.levels import chosen
 

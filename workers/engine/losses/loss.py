@@ -13,7 +13,6 @@ from domain.forward_backward import (
 )
 from workers.engine.losses.aggregation import token_scales
 from workers.engine.losses.arrays import TokenArrays
-from workers.engine.losses.cross_entropy import cross_entropy
 from workers.engine.losses.grpo import grpo, grpo_metrics
 from workers.engine.losses.policy import policy_losses
 
@@ -58,3 +57,8 @@ def report(
 
 def _aggregation(loss: Loss) -> Aggregation:
     return loss.aggregation if isinstance(loss, CrossEntropy | Grpo) else Aggregation.SUM
+
+
+def cross_entropy(logprobs_T: Tensor) -> Tensor:
+    """L_t = -lp_t."""
+    return -logprobs_T

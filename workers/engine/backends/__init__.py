@@ -1,0 +1,1 @@
+"""Who computes a model's operations: torch's own, or our kernels for CPUs."""

@@ -1,0 +1,1 @@
+"""The model's operations by our kernels for CPUs."""

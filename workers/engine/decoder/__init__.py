@@ -1,0 +1,1 @@
+"""A model's layers over packed rows, with adapters inside."""

@@ -1,0 +1,1 @@
+"""What the machine has: memory, threads, and a container's limits on them."""

@@ -1,0 +1,1 @@
+"""Sample requests: the sequences that decode together, and prompts that are scored."""

@@ -1,0 +1,167 @@
+"""The sequences that decode together on one base model: admit, run, postprocess."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from workers.engine.adapters.rows import grouped, routes_of
+from workers.engine.backends.kv_cache import KvCache
+from workers.engine.backends.stacked import Crowds
+from workers.engine.decoder.cached_attention import DecodeAttention
+from workers.engine.decoder.forward_pass import ForwardPass
+from workers.engine.device.available_memory import total_bytes
+from workers.engine.failures import as_failure, non_finite, out_of_memory
+from workers.engine.loading.base_model import BaseModel
+from workers.engine.sampling.prefill import prefill
+from workers.engine.sampling.queue import WaitingLine
+from workers.engine.sampling.sampler import draw
+from workers.engine.sampling.sequences import GrowingSequence, Sampling
+from workers.engine.utilization import Fill
+
+# Sequences that a session may have running even when the batch is full.
+ALWAYS_PLACED = 2
+
+
+class DecodeBatch:
+    """Sequences of any request, session and adapter share each forward pass; they join and leave at any step.
+
+    Row b of the cache holds `running[b]`. A step writes the last token of each running sequence,
+    so that the cache always holds all but the newest.
+    """
+
+    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int, fill: Fill) -> None:
+        """`fill` learns of each step by its sequences."""
+        self._base = base
+        self._prefill_tokens = prefill_tokens
+        self._max_sequences, self._fill = max_sequences, fill
+        self._cache, self._crowds = KvCache(), Crowds()
+        self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
+        self._waiting = WaitingLine()
+        self._running: list[GrowingSequence] = []
+
+    def add(self, sampling: Sampling) -> None:
+        """Raises OperationFailedError when one of its sequences could not fit even alone."""
+        longest = max((sequence.reserved_length for sequence in sampling.unfinished), default=0)
+        if longest > self._cache_tokens:
+            raise out_of_memory(f"A sequence of {longest} tokens does not fit; this device holds {self._cache_tokens}.")
+        self._waiting.join(sampling)
+        sampling.finish_if_done()
+
+    @torch.no_grad()
+    def advance(self) -> bool:
+        """One token for every running sequence; whether there is more to do."""
+        newcomers = self._admit()
+        before = len(self._running)
+        self._running += newcomers
+        hiddens = [self._decode(self._running[:before])] if before else []
+        hiddens += [sequence.prompt.last_hidden_1D for sequence in newcomers]
+        if hiddens:
+            self._fill.add(len(self._running))
+            self._postprocess(self._base.logits(torch.cat(hiddens)))
+        if not self._running:
+            self._clear()
+        return bool(self._running or self._waiting)
+
+    def fail(self, error: Exception) -> None:
+        """All requests in flight fail: the pass that they shared did."""
+        self.abandon(lambda _: True, error)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._cache.clear()
+        self._crowds.clear()
+
+    def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
+        """Ends the requests that are meant, running and waiting."""
+        for sampling in {sequence.sampling for sequence in [*self._running, *self._waiting]}:
+            if is_meant(sampling):
+                self._drop(sampling, error)
+
+    def _admit(self) -> list[GrowingSequence]:
+        newcomers = self._choose()
+        try:
+            return prefill(self._base, self._cache, self._running, newcomers, self._prefill_tokens)
+        except Exception as error:  # noqa: BLE001 - only the newcomers ran, so only they fail
+            self._cache.wipe_from(len(self._running))
+            for sampling in {sequence.sampling for sequence in newcomers}:
+                self._drop(sampling, as_failure(error))
+            return []
+
+    def _choose(self) -> list[GrowingSequence]:
+        """Who joins now: as many as there are places, cache and one pass of prompt tokens."""
+        chosen: list[GrowingSequence] = []
+        while self._waiting:
+            sequence = self._waiting.first([*self._running, *chosen])
+            if not self._has_place(sequence, [*self._running, *chosen]):
+                break
+            if not self._fits([*self._running, *chosen, sequence]) or not self._is_one_pass([*chosen, sequence]):
+                break
+            self._waiting.leave(sequence)
+            chosen.append(sequence)
+        return chosen
+
+    def _has_place(self, sequence: GrowingSequence, running: list[GrowingSequence]) -> bool:
+        """Whoever has fewer than a few running may always join, so that nobody waits for another's long ones."""
+        own = sum(other.sampling.session_id == sequence.sampling.session_id for other in running)
+        return len(running) < self._max_sequences or own < ALWAYS_PLACED
+
+    def _fits(self, sequences: list[GrowingSequence]) -> bool:
+        return len(sequences) * max(sequence.reserved_length for sequence in sequences) <= self._cache_tokens
+
+    def _is_one_pass(self, sequences: list[GrowingSequence]) -> bool:
+        lengths = [len(prompt.tokens) for prompt in {sequence.prompt for sequence in sequences}]
+        return len(lengths) == 1 or sum(lengths) <= self._prefill_tokens
+
+    def _decode(self, running: list[GrowingSequence]) -> Tensor:
+        """Hidden states [B, D] after the newest token of each."""
+        adapters = [sequence.sampling.adapter for sequence in running]
+        order = grouped(adapters)
+        device = self._base.device
+        tokens_B = torch.tensor([running[row].tokens[-1] for row in order], device=device)
+        positions_B = torch.tensor([running[row].length - 1 for row in order], device=device)
+        self._cache.reserve(len(running), max(sequence.length for sequence in running))
+        attention = DecodeAttention(self._cache, order, positions_B)
+        adapters = [adapters[row] for row in order]
+        routes = routes_of(adapters, [1] * len(adapters))
+        crowd = None if self._base.is_packed else self._crowds.crowd(adapters, self._base.dtype, device)
+        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes, crowd))
+        return hidden_BD[attention.order_B]
+
+    def _postprocess(self, logits_BV: Tensor) -> None:
+        uniforms = [sequence.next_uniform() for sequence in self._running]
+        tokens_B, logprobs_B = draw(logits_BV, [sequence.params for sequence in self._running], uniforms)
+        tokens, logprobs = tokens_B.tolist(), logprobs_B.tolist()
+        diverged = {
+            s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)
+        }
+        # From the last row down: the row that takes a freed place has been seen already.
+        for row in reversed(range(len(tokens))):
+            sequence = self._running[row]
+            sequence.append(tokens[row], logprobs[row])
+            if sequence.stop_reason and sequence.sampling not in diverged:
+                self._remove(row)
+                sequence.sampling.finish_if_done()
+        for sampling in diverged:
+            self._drop(sampling, non_finite("The model's logits are not finite: the adapter has diverged."))
+
+    def _remove(self, row: int) -> None:
+        last = len(self._running) - 1
+        self._cache.remove_row(row, last)
+        self._running[row] = self._running[last]
+        self._running.pop()
+
+    def _drop(self, sampling: Sampling, error: Exception) -> None:
+        self._waiting.abandon(sampling)
+        for row in reversed(range(len(self._running))):
+            if self._running[row].sampling is sampling:
+                self._remove(row)
+        sampling.fail(error)
+
+
+def _cache_budget(device: torch.device) -> int:
+    """Bytes that the cache may take: half of what is free on a GPU, half of what this process may take on a CPU."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0] // 2
+    return total_bytes() // 2

@@ -1,0 +1,1 @@
+"""Forward-backward calls and optim-steps."""
