@@ -25,10 +25,12 @@ LIMITS = {
     **dict.fromkeys((*HEADS, KEY_HEADS), 4_096),
     HEAD_SIZE: 8_192,
     VOCABULARY: 4_194_304,
+    # Each gets a name.
+    "num_labels": 65_536,
     **dict.fromkeys(CONTEXT, 134_217_728),
 }
 # Transformers makes lists of them before it looks at a tensor.
-COUNTED = re.compile(r".*(layers?|blocks|depth)")
+COUNTED = re.compile(r".*(layers?|blocks|depth)|attention_types|first_k_dense_replace")
 EXPERTS = re.compile(r".*experts")
 
 
@@ -65,10 +67,13 @@ def _most(key: str) -> int | None:
 
 
 def _numbers(fields: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    parts = [fields]
+    """Each with the key that it, or the list that it is in, stands under."""
+    parts = [*fields.items()]
     while parts:
-        for key, value in parts.pop().items():
-            if isinstance(value, dict):
-                parts.append(value)
-            elif isinstance(value, int | float) and not isinstance(value, bool):
-                yield key, value
+        key, value = parts.pop()
+        if isinstance(value, dict):
+            parts += value.items()
+        elif isinstance(value, list):
+            parts += ((key, each) for each in value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield key, value

@@ -91,6 +91,8 @@ FAULTS: dict[str, tuple[Spoil, str]] = {
     "a billion layers": (with_config(num_hidden_layers=10**9), "num_hidden_layers as 1000000000, .* up to 1024"),
     "a billion layers inside": (with_config(vision_config={"num_layers": 10**9}), "num_layers as 1000000000"),
     "a billion layers of a decoder": (with_config(decoder_layers=10**9), "decoder_layers as 1000000000"),
+    "a billion layers by turns": (with_config(attention_types=[[["global"], 10**9]]), "attention_types as 1000000000"),
+    "a billion labels": (with_config(text_config={"num_labels": 10**9}), "num_labels as 1000000000, .* up to 65536"),
     "a billion experts": (with_config(num_local_experts=10**9), "num_local_experts as 1000000000"),
     "a config nested deeply": (written("config.json", DEEP), "config.json cannot be read: it is nested too deeply"),
     "an index nested deeply": (lambda model: (sharded({})(model), written(INDEX, DEEP)(model)), "nested too deeply"),
