@@ -70,5 +70,5 @@ def _token() -> str:
 def _is_open(path: str) -> bool:
     if path == METRICS:
         return state().settings.open_metrics
-    # The console asks for itself; see app/console/visit.py.
+    # The console asks for itself; see app/console/login_cookie.py.
     return path in OPEN_PATHS or path.startswith(("/static/", "/console/", LINKS))

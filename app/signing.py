@@ -1,4 +1,4 @@
-"""What the server signs to know it again: links, cookies and forms, good for so many seconds in any API process."""
+"""Links that the server knows again: signed, and good for so many seconds in any API process."""
 
 from typing import Any
 
@@ -33,4 +33,4 @@ class StoreSigner(TimestampSigner):
 
 
 def _serializer(salt: str) -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(state().store.checkpoints.secret(), salt=salt, signer=StoreSigner)
+    return URLSafeTimedSerializer(state().store.signing_secret.read(), salt=salt, signer=StoreSigner)

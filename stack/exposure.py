@@ -29,7 +29,7 @@ def forget_if_exposed(data_dir: Path, client: redis.Redis, log: Log) -> None:
     if not mark.exists():
         return
     try:
-        client.delete(keys.SECRET)
+        client.delete(keys.SIGNING_SECRET)
     except redis.ResponseError as error:
         raise ValueError(
             f"a secret that others could read stays good, since Valkey takes no writes: {error}"
@@ -37,5 +37,5 @@ def forget_if_exposed(data_dir: Path, client: redis.Redis, log: Log) -> None:
     mark.unlink()
     log.write(
         "stack",
-        "they could read what the API signs with: a new secret is drawn, and older links and console visits have ended",
+        "they could read what the API signs with: a new secret is drawn, and older links have ended",
     )

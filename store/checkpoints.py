@@ -4,7 +4,6 @@ Objects come first. The record appears in the script that ends the operation (se
 there whole or not at all; what a failed or lost attempt has written lies in a folder of its own and is collected.
 """
 
-import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
@@ -119,11 +118,6 @@ class Checkpoints:
     def presigned(self, path: str, seconds: float) -> str:
         """A URL from which anyone may read the object for so long."""
         return self._objects.presigned(path, seconds)
-
-    def secret(self) -> str:
-        """What the links of every process that serves them are signed with; drawn once, by whoever is first."""
-        self._context.redis.set(keys.SECRET, secrets.token_urlsafe(32), nx=True)
-        return str(self._context.redis.get(keys.SECRET).decode())
 
     def sweep(self) -> None:
         """Deletes what the retention settings let go, and collects what lost attempts have written."""

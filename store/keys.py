@@ -30,8 +30,8 @@ checkpoint:{id}:sessions  set    sessions whose snapshot it is, so that its obje
 checkpoints:{scope}       zset   checkpoints by created_at; scope is {owner}:{session}:{kind}, an empty part means any
 saves                     zset   folders that a checkpoint is being written to, by the time that was begun
 collected                 zset   those folders that became garbage, by that time: they do so once more, a day later
-secret                    string what download links are signed with
-visit:{id}                string whose visit of the console it is; it goes when the visit has ended
+secret                    string what links are signed with
+login:{digest of a token}  string the owner who is logged in to the console with the token, until the login ends
 api_keys                  zset   every API key that was ever made, by created_at
 api_key:{id}              hash   digest, name, created_at, revoked_at, limits of its own
 resources:{id}            hash   model resources: spec, status, created_at, updated_at, timeout, kept_until,
@@ -72,7 +72,7 @@ WORKERS = PREFIX + "workers"
 SAVES = PREFIX + "saves"
 COLLECTED = PREFIX + "collected"
 UNREFERENCED = PREFIX + "unreferenced"
-SECRET = PREFIX + "secret"
+SIGNING_SECRET = PREFIX + "secret"
 GARBAGE = PREFIX + "garbage"
 COUNTERS = PREFIX + "counters"
 BROKER = PREFIX + "broker:"
@@ -168,8 +168,8 @@ def answer(scope: str, key: str) -> str:
     return f"{PREFIX}answer:{scope}:{key}"
 
 
-def visit(visit_id: str) -> str:
-    return f"{PREFIX}visit:{visit_id}"
+def login(digest: str) -> str:
+    return f"{PREFIX}login:{digest}"
 
 
 def api_key(key_id: str) -> str:

@@ -13,6 +13,7 @@ from store.curves import Curves
 from store.dispatch import Dispatcher, producer
 from store.idempotency import Answers
 from store.janitor import Janitor
+from store.logins import Logins
 from store.model_resources import AllModelResources
 from store.notices import Notices
 from store.objects import Objects, open_objects
@@ -20,9 +21,9 @@ from store.operations import Operations
 from store.payloads import Payloads
 from store.scripts import Scripts
 from store.sessions import Sessions
+from store.signing_secret import SigningSecret
 from store.snapshots import Snapshots
 from store.uploads import Uploads
-from store.visits import Visits
 from store.workers import Workers
 from store.writes import Writes
 
@@ -46,7 +47,8 @@ class Store:
         self.curves = Curves(context)
         self.answers = Answers(context)
         self.api_keys = ApiKeys(context)
-        self.visits = Visits(context)
+        self.logins = Logins(context)
+        self.signing_secret = SigningSecret(context)
         self.model_resources = AllModelResources(context, self.sessions)
         self.uploads = Uploads(objects, writes)
         swept = (self.checkpoints, self.model_resources, writes)

@@ -9,8 +9,7 @@ from werkzeug.exceptions import HTTPException, NotFound
 from werkzeug.wrappers import Response as AnyResponse
 
 from app.console import formats
-from app.console.form import check_form, form_token
-from app.console.visit import admitted, read_visit
+from app.console.login_cookie import admitted, logged_in
 from app.errors import STATUS_OF
 from store.errors import ObjectsAwayError, StoreError, Unavailable
 from store.refusals import sentence
@@ -35,13 +34,11 @@ console.app_template_filter("figure")(formats.figure)
 
 @console.before_request
 def enter() -> AnyResponse | None:
-    """Whoever has no good key is sent to the login; what changes something needs a form of ours."""
-    g.visit = read_visit()
-    if request.method == "POST":
-        check_form()
+    """Whoever has no good key is sent to the login. Forms of other sites have been refused; see app/origin.py."""
+    g.login = logged_in()
     if request.endpoint in OPEN:
         return None
-    g.owner = admitted(g.visit)
+    g.owner = admitted(g.login)
     return redirect(url_for("console.login")) if g.owner is None else None
 
 
@@ -62,7 +59,7 @@ def nothing(_: str) -> NoReturn:
 
 @console.context_processor
 def shared() -> dict[str, object]:
-    return {"form_token": form_token, "visit": g.get("visit")}
+    return {"is_logged_in": g.get("login") is not None}
 
 
 @console.errorhandler(StoreError)

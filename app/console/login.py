@@ -5,8 +5,8 @@ from http import HTTPStatus
 from flask import g, redirect, render_template, request, url_for
 from werkzeug.wrappers import Response
 
+from app.console import login_cookie
 from app.console.blueprint import PREFIX, console
-from app.console.visit import admitted, begin_visit, end_visit
 from app.state import state
 
 UNKNOWN = "This API key is not known here, or has been revoked."
@@ -14,7 +14,7 @@ UNKNOWN = "This API key is not known here, or has been revoked."
 
 @console.get(f"{PREFIX}/login")
 def login() -> str | Response:
-    if admitted(g.visit) is not None:
+    if login_cookie.admitted(g.login) is not None:
         return redirect(url_for("console.overview"))
     return render_template("console/login.html")
 
@@ -25,12 +25,12 @@ def log_in() -> tuple[str, int] | Response:
     if owner is None:
         return render_template("console/login.html", problem=UNKNOWN), HTTPStatus.UNAUTHORIZED
     response = redirect(url_for("console.overview"))
-    begin_visit(response, owner)
+    login_cookie.log_in(response, owner)
     return response
 
 
 @console.post(f"{PREFIX}/logout")
 def log_out() -> Response:
     response = redirect(url_for("console.login"))
-    end_visit(response, g.visit)
+    login_cookie.log_out(response)
     return response

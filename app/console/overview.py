@@ -5,8 +5,8 @@ from itertools import islice
 from flask import render_template
 
 from app.auth import caller
+from app.console.alerts import alerts
 from app.console.blueprint import console
-from app.console.troubles import troubles
 from app.state import state
 
 MOST_SESSIONS = 50
@@ -24,5 +24,5 @@ def overview() -> str:
         most=MOST_SESSIONS,
         workers=workers,
         unended=store.operations.unended(owner),
-        troubles=troubles(workers, sessions, state().settings.heartbeat_timeout),
+        alerts=alerts(workers, sessions, state().settings.heartbeat_timeout),
     )

@@ -325,9 +325,9 @@ def test_old_ones_go_when_a_setting_says_so(bench: Bench) -> None:
 
 
 def test_every_process_signs_with_the_same_secret(bench: Bench) -> None:
-    first = bench.store.checkpoints.secret()
+    first = bench.store.signing_secret.read()
     assert len(first) >= 32
-    assert with_settings(bench).checkpoints.secret() == first
+    assert with_settings(bench).signing_secret.read() == first
 
 
 def test_objects_that_cannot_be_deleted_go_the_next_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

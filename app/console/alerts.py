@@ -7,7 +7,7 @@ from domain.session import Session, SessionStatus
 from store.workers import Worker
 
 
-def troubles(workers: Sequence[Worker], sessions: Sequence[Session], timeout: float) -> list[str]:
+def alerts(workers: Sequence[Worker], sessions: Sequence[Session], timeout: float) -> list[str]:
     """`timeout` is how long a heartbeat may be missed, in seconds."""
     return [*_of_workers(workers, timeout), *_of_sessions(sessions)]
 
