@@ -12,9 +12,9 @@ from tests.chaos.expected import Expected
 from tests.chaos.plan import CHECKPOINTS
 from tests.chaos.story import SessionRun
 from workers.checkpoint_writer import STATE_FILE
-from workers.engine.adapter_export import AdapterExport
-from workers.engine.adapter_state import AdapterState
-from workers.engine.merged_export import MergedExport
+from workers.engine.adapters.export import AdapterExport
+from workers.engine.adapters.merged_export import MergedExport
+from workers.engine.adapters.state import AdapterState
 
 
 def saved(run: SessionRun) -> dict[str, int]:

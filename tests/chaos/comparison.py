@@ -9,7 +9,7 @@ from tests.chaos.api import Api, End
 from tests.chaos.expected import Expected
 from tests.chaos.plan import CHECKPOINTS
 from tests.chaos.story import SessionRun
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 
 # A sample runs beside others here and alone there: the same tokens, logprobs to fp32 rounding.
 LOGPROB_TOLERANCE = 1e-5

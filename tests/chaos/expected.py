@@ -10,7 +10,7 @@ from domain.optim_step import OptimStepResult
 from domain.session import SessionSpec
 from tests.chaos.plan import Operation
 from tests.chaos.story import SessionRun
-from workers.engine.adapter_state import AdapterState
+from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 from workers.residency import call_seed
 
