@@ -18,7 +18,7 @@ REFUSED = "CELERITY_OBJECTS_URL cannot be opened: "
 # What a disk, a network, a bucket or its keys are the reason of. The others would be faults of ours.
 AWAY = (GenericError, PermissionDeniedError, UnauthenticatedError)
 # By itself obstore tries for three minutes, while a request waits and its client gives up. Whoever has more time tries
-# again (see workers/patience.py).
+# again (see workers/retry.py).
 RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 

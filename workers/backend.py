@@ -22,8 +22,8 @@ from store.errors import ObjectsAwayError
 from store.operations import Operations
 from store.store import open_store
 from workers.engine.commit import FailedAfterCommitError
-from workers.patience import persist
 from workers.process import current
+from workers.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -99,12 +99,12 @@ class OperationBackend(BaseBackend):
             log.warning("operation %s was not begun here; its state is left as it is", task_id)
             return result
         # Celery calls again with whatever this raises, as with a failure of the task. But then nobody knows what is in
-        # the store: it begins again, in a new epoch of its session (see stranded.py).
+        # the store: it begins again, in a new epoch of its session (see lost_operations.py).
         request.claim = None
         try:
             self._finish(claim, result, state)
         finally:
-            current().stranded.leave(task_id)
+            current().lost_operations.ended(task_id)
         return result
 
     def _finish(self, claim: Claim, result: Any, state: str) -> None:
@@ -113,7 +113,7 @@ class OperationBackend(BaseBackend):
             return
         runtime = current()
         try:
-            stored = runtime.patience.persist(
+            stored = runtime.retry.until_available(
                 claim, lambda: runtime.store.claims.store_result(claim, result.value), "storing the result"
             )
         except Exception as error:
@@ -134,7 +134,7 @@ class OperationBackend(BaseBackend):
     def _end(self, claim: Claim, finish: Callable[[], bool], ended: str) -> bool:
         """False when the claim is no longer good."""
         ids = {"session_id": claim.session_id, "operation_id": claim.operation_id}
-        if not persist(finish, f"finishing operation {claim.operation_id}"):
+        if not until_available(finish, f"finishing operation {claim.operation_id}"):
             log.warning("operation %s was taken away from this worker; its result is dropped", claim.operation_id)
             return False
         log.info("%s %s of session %s %s", claim.kind, claim.operation_id, claim.session_id, ended, extra=ids)

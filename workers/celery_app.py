@@ -17,7 +17,7 @@ from store.broker import broker_settings
 from store.private_files import close_for
 from tracing import start_tracing
 from workers.backend import OperationBackend
-from workers.consumer import PatientConsumer
+from workers.consumer import RetryingConsumer
 from workers.heartbeat import Heartbeat
 from workers.process import current, open_runtime
 
@@ -35,7 +35,7 @@ app.conf.update(
     # One for all threads, as the store is.
     result_backend_thread_safe=True,
     worker_pool="threads",
-    worker_consumer=f"{PatientConsumer.__module__}:{PatientConsumer.__name__}",
+    worker_consumer=f"{RetryingConsumer.__module__}:{RetryingConsumer.__name__}",
     worker_concurrency=settings.worker_threads,
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,

@@ -12,7 +12,7 @@ from workers.deadline import Deadline
 from workers.engine.adapters.export import AdapterExport
 from workers.engine.adapters.merged_export import MergedExport
 from workers.engine.adapters.state import AdapterState
-from workers.patience import Patience, persist
+from workers.retry import OperationRetry, until_available
 
 STATE_FILE = "state.safetensors"
 
@@ -27,8 +27,8 @@ class CheckpointWriter:
     attempt that failed.
     """
 
-    def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype, patience: Patience) -> None:
-        self._store, self._catalog, self._dtype, self._patience = store, catalog, dtype, patience
+    def __init__(self, store: Store, catalog: Catalog, dtype: torch.dtype, retry: OperationRetry) -> None:
+        self._store, self._catalog, self._dtype, self._retry = store, catalog, dtype, retry
 
     def training(self, claim: Claim, copied: AdapterState, deadline: Deadline) -> Checkpoint:
         """Weights, optimizer state and step. Gradients that no step has used are not part of it."""
@@ -59,7 +59,7 @@ class CheckpointWriter:
     ) -> Checkpoint:
         """The parts are made anew for each attempt to write them."""
         checkpoints = self._store.checkpoints
-        folder = persist(lambda: checkpoints.begin(claim), f"beginning checkpoint {claim.operation_id}")
+        folder = until_available(lambda: checkpoints.begin(claim), f"beginning checkpoint {claim.operation_id}")
 
         def write() -> Checkpoint:
             timed = {
@@ -68,4 +68,4 @@ class CheckpointWriter:
             }
             return checkpoints.write(claim, folder, kind, step, timed)
 
-        return self._patience.persist(claim, write, "writing the files")
+        return self._retry.until_available(claim, write, "writing the files")

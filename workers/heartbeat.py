@@ -64,7 +64,7 @@ class Heartbeat:
         if self._has_been_connected():
             store.janitor.move_sessions_of(store.workers.lost())
         if time.monotonic() - self._last_look >= LOOK_SECONDS:
-            self._runtime.stranded.sweep()
+            self._runtime.lost_operations.sweep()
             self._last_look = time.monotonic()
         if time.monotonic() - self._last_sweep >= SWEEP_SECONDS:
             self._begin_sweep()

@@ -28,7 +28,7 @@ from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 from workers.engine.failures import ModelRefusedError
-from workers.patience import Patience
+from workers.retry import OperationRetry
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ ROOM_PAUSE = 0.05
 
 
 @dataclass
-class Resident:
+class LoadedSession:
     """An adapter in memory: of which epoch of its session (None while it is being brought there), how large, the fence
     of the operation that changed it last, or may have, and how many operations use it just now."""
 
@@ -51,36 +51,36 @@ class Residency:
     has held the session, what is here is old. And it is good for one last change: when Redis has come back with less
     than it had told, what is here is new.
 
-    Whoever needs an adapter passes the door, where one that needs room waits for it, and all others behind it: so a
-    large one is not kept waiting by the small ones that are busy for ever.
+    An adapter is admitted under one lock, held by the one that waits for room: those that come after it wait too, so
+    that small adapters that are always in use cannot keep a large one waiting.
     """
 
     def __init__(
-        self, store: Store, engine: Engine, catalog: Catalog, patience: Patience, most: int, reserved_bytes: int,
+        self, store: Store, engine: Engine, catalog: Catalog, retry: OperationRetry, most: int, reserved_bytes: int,
         free_bytes: Callable[[], int], create_timeout: float,
     ) -> None:  # fmt: skip
         """`most` adapters stay in memory, and no more than leave `reserved_bytes` of it free; beyond that, those that
         nothing has used for longest are parked. `free_bytes` measures. An adapter that is brought back may take
         `create_timeout` seconds until what is replayed begins."""
-        self._store, self._engine, self._catalog, self._patience = store, engine, catalog, patience
+        self._store, self._engine, self._catalog, self._retry = store, engine, catalog, retry
         self._most = most
         self._reserved_bytes, self._free_bytes = reserved_bytes, free_bytes
         self._create_timeout = create_timeout
-        self._residents: OrderedDict[str, Resident] = OrderedDict()
+        self._loaded: OrderedDict[str, LoadedSession] = OrderedDict()
         # Of the sessions that somebody is busy with: the others leave nothing behind.
         self._locks: WeakValueDictionary[str, Lock] = WeakValueDictionary()
         self._lock_of_locks = threading.Lock()
-        self._door = threading.Lock()
+        self._admission = threading.Lock()
 
     @property
     def count(self) -> int:
         """Adapters in memory."""
-        return len(self._residents)
+        return len(self._loaded)
 
     @property
     def size(self) -> int:
         """Bytes of the adapters in memory, by count."""
-        return sum(resident.size for resident in list(self._residents.values()))
+        return sum(session.size for session in list(self._loaded.values()))
 
     @contextmanager
     def hold(self, claim: Claim) -> Iterator[Deadline]:
@@ -96,34 +96,34 @@ class Residency:
         own = Deadline(claim.kind, claim.timeout_seconds)
         coming = own if claim.kind is OperationKind.CREATE_SESSION else RestoreDeadline(self._create_timeout)
         lock = self._lock(claim.session_id)
-        is_here = _is_good_for(claim, self._residents.get(claim.session_id))
-        with (own if is_here else coming).holding(self._door):
+        is_here = _is_good_for(claim, self._loaded.get(claim.session_id))
+        with (own if is_here else coming).holding(self._admission):
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
         # Whoever restores it meanwhile keeps to that limit, and may then replay for as long as it takes.
         with own.holding(lock) if is_here else lock:
-            resident = self._residents.get(claim.session_id)
-            if resident is None or not _is_good_for(claim, resident):
-                _refuse_if_late(claim, resident)
-                resident, is_here = self._restore(claim, coming), False
+            session = self._loaded.get(claim.session_id)
+            if session is None or not _is_good_for(claim, session):
+                _refuse_if_late(claim, session)
+                session, is_here = self._restore(claim, coming), False
             if claim.kind.changes_the_adapter:
-                resident.last_change = claim.fence
-            self._residents.move_to_end(claim.session_id)
-            self._count_user(resident, 1)
+                session.last_change = claim.fence
+            self._loaded.move_to_end(claim.session_id)
+            self._count_user(session, 1)
         self._park_surplus()
         deadline = own if is_here else Deadline(claim.kind, claim.timeout_seconds)
         try:
             yield deadline
         finally:
-            if resident.last_change == claim.fence and not deadline.committed:
-                resident.last_change = claim.last_change
-            self._count_user(resident, -1)
+            if session.last_change == claim.fence and not deadline.committed:
+                session.last_change = claim.last_change
+            self._count_user(session, -1)
 
     def undo(self, claim: Claim) -> None:
         """Called before an operation ends FAILED. If the engine has committed changes for it, or may have, the adapter
         goes, and the next operation restores it as it was before this one."""
-        resident = self._residents.get(claim.session_id)
-        if resident and resident.last_change == claim.fence:
+        session = self._loaded.get(claim.session_id)
+        if session and session.last_change == claim.fence:
             log.warning("operation %s of session %s is undone", claim.operation_id, claim.session_id)
             self.release(claim.session_id)
 
@@ -139,11 +139,11 @@ class Residency:
         """Frees the adapters of sessions that are not this worker's any more; one whose lock is taken, the next time.
         A heartbeat waits neither for that nor for the engine. `read_held` asks which are."""
         # What comes here while the answer is on its way is not in it: only what was here before may go.
-        before = list(self._residents.items())
+        before = list(self._loaded.items())
         held = read_held()
-        for session_id, resident in before:
+        for session_id, session in before:
             if session_id not in held:
-                self._drop_if_free(session_id, partial(is_, resident))
+                self._drop_if_free(session_id, partial(is_, session))
 
     def _lock(self, session_id: str) -> Lock:
         """The session's own: the same for all who have it at the same time."""
@@ -153,41 +153,41 @@ class Residency:
                 lock = self._locks[session_id] = threading.Lock()
             return lock
 
-    def _count_user(self, resident: Resident, more: int) -> None:
+    def _count_user(self, session: LoadedSession, more: int) -> None:
         """Not under the session's lock: an operation that has ended does not wait for it."""
         with self._lock_of_locks:
-            resident.users += more
+            session.users += more
 
     def _drop(self, session_id: str, lock: Lock) -> None:
         """Has the session's adapter freed. The caller has taken the session's lock and waits for nothing: the lock is
         released when the adapter is gone."""
 
         def gone(_: object) -> None:
-            self._residents.pop(session_id, None)
+            self._loaded.pop(session_id, None)
             lock.release()
 
         self._engine.drop_adapter(session_id).add_done_callback(gone)
 
-    def _drop_if_free(self, session_id: str, may_go: Callable[[Resident], bool]) -> int:
-        """The bytes that this frees: none when the session's lock is taken, or the resident there may not go."""
+    def _drop_if_free(self, session_id: str, may_go: Callable[[LoadedSession], bool]) -> int:
+        """The bytes that this frees: none when the session's lock is taken, or the adapter may not go."""
         lock = self._lock(session_id)
         if not lock.acquire(blocking=False):
             return 0
-        resident = self._residents.get(session_id)
-        if resident is None or not may_go(resident):
+        session = self._loaded.get(session_id)
+        if session is None or not may_go(session):
             lock.release()
             return 0
         self._drop(session_id, lock)
-        return resident.size
+        return session.size
 
     def _park_surplus(self) -> None:
-        for session_id in list(self._residents)[: max(0, len(self._residents) - self._most)]:
+        for session_id in list(self._loaded)[: max(0, len(self._loaded) - self._most)]:
             self._park(session_id)
 
     def _park(self, session_id: str) -> int:
         """The bytes that this frees: none when the session is in use. A parked session needs nothing but to leave:
         its next operation restores it like any other."""
-        freed = self._drop_if_free(session_id, lambda resident: not resident.users)
+        freed = self._drop_if_free(session_id, lambda session: not session.users)
         if freed:
             log.info("session %s parked", session_id)
         return freed
@@ -197,11 +197,11 @@ class Residency:
 
         Raises OperationFailedError when it would not fit alone, or that takes too long.
         """
-        while not self._park_until_free(needed(size) + self._reserved_bytes) and self._residents:
+        while not self._park_until_free(needed(size) + self._reserved_bytes) and self._loaded:
             coming.check()
             time.sleep(ROOM_PAUSE)
         free = self._free_bytes()
-        if not self._residents and free < needed(size):
+        if not self._loaded and free < needed(size):
             raise OperationFailedError(
                 ErrorCode.RESOURCE_EXHAUSTED,
                 f"The adapter and the work on it take {needed(size)} bytes, and its worker has {free} free. "
@@ -211,42 +211,42 @@ class Residency:
     def _park_until_free(self, wanted: int) -> bool:
         """Whether so much is free. What is parked counts by its size: the allocator may keep it for the next one."""
         free = self._free_bytes()
-        for session_id in list(self._residents):
+        for session_id in list(self._loaded):
             if free >= wanted:
                 break
             free += self._park(session_id)
         return free >= wanted
 
-    def _restore(self, claim: Claim, coming: Deadline) -> Resident:
-        if stale := self._residents.get(claim.session_id):
+    def _restore(self, claim: Claim, coming: Deadline) -> LoadedSession:
+        if stale := self._loaded.get(claim.session_id):
             # Good for no operation any more, also when this one does not get as far as to drop it.
             stale.epoch = None
         directory = self._load_model(claim.spec.base_model.name, coming)
         with coming.paused():
             # As long as the store is away; that is no fault of the operation.
-            kept = self._patience.persist(
+            kept = self._retry.until_available(
                 claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
             )
         state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
         if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()
         coming.answer(self._engine.drop_adapter(claim.session_id))
-        self._residents.pop(claim.session_id, None)
-        resident = Resident(claim.spec.adapter_bytes)
-        with coming.holding(self._door):
-            self._make_room(resident.size, coming)
+        self._loaded.pop(claim.session_id, None)
+        session = LoadedSession(claim.spec.adapter_bytes)
+        with coming.holding(self._admission):
+            self._make_room(session.size, coming)
             self._create(claim, state, directory, coming)
-            self._residents[claim.session_id] = resident
+            self._loaded[claim.session_id] = session
         for operation in kept.replayed:
             self._replay(claim, operation)
-        resident.epoch, resident.last_change = claim.epoch, kept.last_change
+        session.epoch, session.last_change = claim.epoch, kept.last_change
         if state or kept.replayed:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
-        return resident
+        return session
 
     def _load_model(self, name: str, coming: Deadline) -> Path:
         """The directory of a base model that is in memory then. It may have to be fetched and loaded: that goes on when
-        the time is up, for whoever asks next. Nobody waits at the door for it."""
+        the time is up, for whoever asks next. Nobody waits for admission meanwhile."""
         with self._loading(name):
             directory = coming.answer(in_background(lambda: self._catalog.directory(name)))
             coming.answer(self._engine.load_model(directory))
@@ -292,14 +292,14 @@ class Residency:
                 raise
 
 
-def _is_good_for(claim: Claim, resident: Resident | None) -> bool:
+def _is_good_for(claim: Claim, session: LoadedSession | None) -> bool:
     """Whether this is the session's adapter as it was before the operation."""
-    return resident is not None and resident.epoch == claim.epoch and resident.last_change == claim.last_change
+    return session is not None and session.epoch == claim.epoch and session.last_change == claim.last_change
 
 
-def _refuse_if_late(claim: Claim, resident: Resident | None) -> None:
+def _refuse_if_late(claim: Claim, session: LoadedSession | None) -> None:
     """An adapter of a later epoch is another operation's; what this one answers is refused by the store anyway."""
-    if resident and resident.epoch and resident.epoch > claim.epoch:
+    if session and session.epoch and session.epoch > claim.epoch:
         message = "the session has been with another worker since this operation began"
         raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, message)
 

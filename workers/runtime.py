@@ -18,12 +18,12 @@ from workers.checkpoint_writer import CheckpointWriter
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.loading.description import describe
-from workers.patience import Patience, persist
+from workers.lost_operations import LostOperations
 from workers.probe import Probe
+from workers.readers_writer_lock import ReadersWriterLock
 from workers.residency import Residency
+from workers.retry import OperationRetry, until_available
 from workers.snapshot_writer import SnapshotWriter
-from workers.stranded import Stranded
-from workers.turns import Turns
 
 log = logging.getLogger(__name__)
 
@@ -44,21 +44,21 @@ class Runtime:
         memory = Memory(self.engine.free_bytes, config.torch_dtype.itemsize)
         hub = Hub(settings.hub_models, settings.disk_floor_bytes, memory)
         self.catalog = Catalog(model_folders(settings.models_dir), describe, hub)
-        self.patience = Patience(self.store.claims, settings.objects_timeout)
-        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.patience)
-        self.stranded = Stranded(self.store, self.worker_id)
-        self.turns = Turns()
+        self.retry = OperationRetry(self.store.claims, settings.objects_timeout)
+        self.checkpoints = CheckpointWriter(self.store, self.catalog, config.torch_dtype, self.retry)
+        self.lost_operations = LostOperations(self.store, self.worker_id)
+        self.operation_lock = ReadersWriterLock()
         self.snapshots = SnapshotWriter(self.store, self.engine, settings)
         self.residency = Residency(
-            self.store, self.engine, self.catalog, self.patience, settings.resident_sessions, settings.reserved_bytes,
+            self.store, self.engine, self.catalog, self.retry, settings.resident_sessions, settings.reserved_bytes,
             self.engine.free_bytes, settings.create_session_timeout,
         )  # fmt: skip
 
     def start(self) -> None:
         """Waits for Redis. Raises ValueError when it does not let this process work, or may throw operations away, and
         when the objects cannot be read."""
-        persist(self.store.check_access, "starting")
-        policy = persist(self.store.eviction_policy, "starting")
+        until_available(self.store.check_access, "starting")
+        policy = until_available(self.store.eviction_policy, "starting")
         if policy != "noeviction":
             raise ValueError(
                 f"Redis has the eviction policy {policy} and could drop accepted operations; "
@@ -75,7 +75,7 @@ class Runtime:
 
     def announcement(self) -> Announcement:
         """What has changed since the last one, and what has not."""
-        decode_fill, training_fill = self.engine.take_fills()
+        decode, training = self.engine.take_utilization()
         return Announcement(
             host=self.host,
             pid=os.getpid(),
@@ -88,8 +88,8 @@ class Runtime:
             free_bytes=self.engine.free_bytes(),
             total_bytes=self.engine.total_bytes(),
             reserved_bytes=self.settings.reserved_bytes,
-            decode_fill=decode_fill,
-            training_fill=training_fill,
+            decode_fill=decode,
+            training_fill=training,
         )
 
     def drain(self) -> None:

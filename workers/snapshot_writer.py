@@ -11,7 +11,7 @@ from store.claims import Claim
 from store.store import Store
 from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
-from workers.patience import persist
+from workers.retry import until_available
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class SnapshotWriter:
     def _submit(self, claim: Claim, state: AdapterState) -> None:
         def write() -> None:
             data = state.to_bytes()
-            persist(lambda: self._store.snapshots.save(claim, data), "writing a snapshot")
+            until_available(lambda: self._store.snapshots.save(claim, data), "writing a snapshot")
 
         self._pool.submit(write).add_done_callback(_log_failure)
 

@@ -25,9 +25,9 @@ from tracing import mark, span
 from workers.backend import Outcome
 from workers.celery_app import app
 from workers.deadline import Deadline
-from workers.patience import persist
 from workers.process import current
 from workers.residency import call_seed
+from workers.retry import until_available
 from workers.runtime import Runtime
 
 T = TypeVar("T")
@@ -49,11 +49,11 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
         def task(self: Task) -> Outcome:
             runtime = current()
             try:
-                with runtime.turns.beside_others():
+                with runtime.operation_lock.shared():
                     self.request.claim = _claim(runtime, self.request.id, beside_others=True)
                     return run(runtime, self.request.claim)
             except SuspectError:
-                with runtime.turns.alone():
+                with runtime.operation_lock.exclusive():
                     self.request.claim = _claim(runtime, self.request.id, beside_others=False)
                     return run(runtime, self.request.claim)
 
@@ -66,15 +66,15 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
 def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim:
     """Raises Ignore for a duplicate of a message, or one that came too late, and SuspectError."""
     claim, fence = None, str(uuid4())
-    runtime.stranded.enter(operation_id)
+    runtime.lost_operations.began(operation_id)
     try:
-        claim = persist(
+        claim = until_available(
             lambda: runtime.store.claims.claim(operation_id, runtime.worker_id, fence, beside_others=beside_others),
             f"claiming operation {operation_id}",
         )
     finally:
         if claim is None:
-            runtime.stranded.leave(operation_id)
+            runtime.lost_operations.ended(operation_id)
     if claim is None:
         raise Ignore
     mark(claim.session_id, operation_id)
@@ -83,7 +83,9 @@ def _claim(runtime: Runtime, operation_id: str, *, beside_others: bool) -> Claim
 
 def requested(runtime: Runtime, claim: Claim, into: type[R]) -> R:
     """What the claimed operation asks for."""
-    return runtime.patience.persist(claim, lambda: runtime.store.claims.request(claim, into), "reading the request")
+    return runtime.retry.until_available(
+        claim, lambda: runtime.store.claims.request(claim, into), "reading the request"
+    )
 
 
 def awaited(claim: Claim, deadline: Deadline, future: "Future[T]") -> T:

@@ -74,11 +74,11 @@ def optim_step(engine: Engine, session: str = "s", **settings: Any) -> dict[str,
 
 def adapter_of(engine: Engine, session: str = "s") -> Adapter:
     """The session's weights and gradients, to be compared."""
-    return engine._core._residents[session].adapter
+    return engine._core._cached[session].adapter
 
 
 def model_of(engine: Engine, session: str = "s") -> ServedModel:
-    return engine._core._residents[session].model
+    return engine._core._cached[session].model
 
 
 def random_tokens(seed: int, length: int, vocabulary: int = 256) -> np.ndarray:

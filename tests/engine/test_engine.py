@@ -230,9 +230,9 @@ def test_memory_of_the_cache_is_given_back_when_nothing_runs(engine: Engine) -> 
 def test_it_tells_how_full_its_passes_were_since_it_was_asked(start_engine: StartEngine, tiny: Path) -> None:
     engine = start_engine(max_batch_sequences=4, micro_batch_tokens=16)
     engine.create_adapter("s", tiny, LoraConfig(), 0).result()
-    assert engine.take_fills() == (0.0, 0.0)
+    assert engine.take_utilization() == (0.0, 0.0)
     sample(engine, [[1, 2]], num_samples=3, max_tokens=1)
     forward_backward(engine, packed([([1, 2, 3, 4, 5, 6], [2, 3, 4, 5, 6, 7])] * 2))
     forward_backward(engine, packed([([1, 2, 3, 4], [2, 3, 4, 5])]))
-    assert engine.take_fills() == (3 / 4, (12 + 4) / 2 / 16)
-    assert engine.take_fills() == (0.0, 0.0)
+    assert engine.take_utilization() == (3 / 4, (12 + 4) / 2 / 16)
+    assert engine.take_utilization() == (0.0, 0.0)

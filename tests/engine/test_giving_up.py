@@ -142,7 +142,7 @@ def test_a_step_and_a_weights_sync_that_wait_for_the_engine_do_not_happen(
     engine = started(start_engine, tiny, "a", "b")
     engine.create_adapter("a", tiny, LORA, seed=1, publishes=True).result()
     forward_backward(engine, LONG, "a")
-    adapter, published = adapter_of(engine, "a"), engine._core._residents["a"].published
+    adapter, published = adapter_of(engine, "a"), engine._core._cached["a"].published
     weights, gradient = adapter.weights.clone(), gradients(engine, "a")
     gate = Gate(monkeypatch, model_of(engine, "b").base, "hidden")
     engine.forward_backward("b", LONG, 0)
@@ -155,7 +155,7 @@ def test_a_step_and_a_weights_sync_that_wait_for_the_engine_do_not_happen(
     assert torch.equal(adapter.weights, weights)
     assert torch.equal(adapter.gradients, gradient)
     assert adapter.step == 0
-    assert engine._core._residents["a"].published is published
+    assert engine._core._cached["a"].published is published
     optim_step(engine, "a")
     assert adapter.step == 1
 
@@ -170,7 +170,7 @@ def test_an_adapter_that_is_no_longer_wanted_when_its_model_has_loaded_is_not_ke
     assert created.cancel()
     gate.open()
     settle(engine)
-    assert not engine._core._residents
+    assert not engine._core._cached
     engine.create_adapter("a", tiny, LORA, seed=1).result()
     assert len(sample(engine, [[1]], "a", max_tokens=2)) == 1
 

@@ -98,7 +98,7 @@ def test_a_session_that_is_dropped_while_its_model_is_being_loaded_does_not_come
     gate.open()
     engine.load_model(tiny).result(PATIENCE)
     engine.drop_adapter("nobody").result(PATIENCE)
-    assert not engine._core._residents
+    assert not engine._core._cached
 
 
 def test_who_waits_for_a_model_when_the_engine_is_closed_is_told_at_once(

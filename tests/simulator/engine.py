@@ -44,7 +44,7 @@ class SimulatedEngine:
     def total_bytes(self) -> int:
         return 1 << 40
 
-    def take_fills(self) -> tuple[float, float]:
+    def take_utilization(self) -> tuple[float, float]:
         return 0.0, 0.0
 
     def load_model(self, _: Path) -> Promise[None]:

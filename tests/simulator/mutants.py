@@ -68,7 +68,7 @@ MUTANTS = (
            "resident is not None and resident.epoch == claim.epoch and", "resident is not None and"),
     Mutant("an adapter that is ahead is used", "workers/residency.py",
            " and resident.last_change == claim.last_change", ""),
-    Mutant("nobody looks for what is stranded", "workers/stranded.py",
+    Mutant("nobody looks for what is stranded", "workers/lost_operations.py",
            "self._store.sessions.move(session_id, self._worker_id, self._worker_id)", "pass"),
     Mutant("nobody publishes again", "workers/heartbeat.py", "        store.claims.publish_overdue(worker_id)\n", ""),
     Mutant("a checkpoint in use is deleted", "store/lua/common.lua",

@@ -10,7 +10,7 @@ from store.claims import SuspectError
 from store.refusals import RefusedError
 from store.snapshots import Kept
 from tests.store.conftest import SPEC, WORKER, Bench
-from workers.stranded import Stranded
+from workers.lost_operations import LostOperations
 
 SAMPLE, TRAIN, STEP = OperationKind.SAMPLE, OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP
 NEW = "worker-2"
@@ -339,19 +339,19 @@ def test_an_ended_session_keeps_nothing_for_recovery(bench: Bench, saved: bool) 
 def test_what_the_store_alone_believes_to_be_running_is_started_again(bench: Bench) -> None:
     session = bench.running_session()
     (step,) = accept(bench, session.id, STEP)
-    stranded = Stranded(bench.store, WORKER)
-    stranded.enter(step)
+    lost_operations = LostOperations(bench.store, WORKER)
+    lost_operations.began(step)
     claim = bench.claim(step)
-    stranded.enter(step)  # a duplicate of its message comes and goes
-    stranded.leave(step)
+    lost_operations.began(step)  # a duplicate of its message comes and goes
+    lost_operations.ended(step)
     bench.outbox.take()
     for _ in range(3):
-        stranded.sweep()
+        lost_operations.sweep()
     assert bench.outbox.take() == [], "it is running here"
-    stranded.leave(step)
-    stranded.sweep()
+    lost_operations.ended(step)
+    lost_operations.sweep()
     assert bench.outbox.take() == [], "its end may be on the way"
-    stranded.sweep()
+    lost_operations.sweep()
     assert bench.outbox.take() == [step]
     assert not bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     assert bench.claim(step).epoch == claim.epoch + 1

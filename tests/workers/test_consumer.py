@@ -10,7 +10,7 @@ from celery.worker.consumer import Consumer
 from store.refusals import RefusedError
 from workers import consumer as consumer_module
 from workers.celery_app import app
-from workers.consumer import PatientConsumer
+from workers.consumer import RetryingConsumer
 
 
 class Server:
@@ -31,7 +31,7 @@ class Server:
 
 def test_it_waits_until_redis_takes_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     server = Server(monkeypatch, refusals=3)
-    PatientConsumer.connect(PatientConsumer.__new__(PatientConsumer))
+    RetryingConsumer.connect(RetryingConsumer.__new__(RetryingConsumer))
     assert server.asked == ["check"] * 4 + ["connect"]
 
 
@@ -39,9 +39,9 @@ def test_a_worker_that_is_asked_to_end_meanwhile_does_not_wait(monkeypatch: pyte
     server = Server(monkeypatch, refusals=1000)
     monkeypatch.setattr(state, "should_stop", 0)
     with pytest.raises(WorkerShutdown):
-        PatientConsumer.connect(PatientConsumer.__new__(PatientConsumer))
+        RetryingConsumer.connect(RetryingConsumer.__new__(RetryingConsumer))
     assert server.asked == ["check"]
 
 
 def test_it_is_the_one_that_workers_have() -> None:
-    assert app.conf.worker_consumer == "workers.consumer:PatientConsumer"
+    assert app.conf.worker_consumer == "workers.consumer:RetryingConsumer"

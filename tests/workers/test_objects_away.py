@@ -33,7 +33,7 @@ class Outage:
             return call(objects, path, *data)
 
         patch.setattr(Objects, method, away)
-        patch.setattr("workers.patience.time.sleep", self._pause)
+        patch.setattr("workers.retry.time.sleep", self._pause)
 
     def _pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -117,7 +117,7 @@ def test_a_checkpoint_that_cannot_be_written_in_its_time_ends_so(begin: Begin, m
     shift = begin()
     session = shift.session()
     Outage(monkeypatch, "size", "checkpoints/", float("inf"))
-    monkeypatch.setattr("workers.patience.time.sleep", lambda _: None)
+    monkeypatch.setattr("workers.retry.time.sleep", lambda _: None)
     operation = shift.store.operations.accept(
         session.id, OperationKind.TRAINING_CHECKPOINT, CheckpointRequest(), timeout_seconds=0.5
     )

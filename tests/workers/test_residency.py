@@ -27,8 +27,8 @@ from workers.engine import core
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.loading import model_loader
-from workers.patience import Patience
 from workers.residency import Residency
+from workers.retry import OperationRetry
 
 WHOLE = 24_000_000
 RESERVED = 100_000
@@ -46,8 +46,16 @@ class Bench:
         self.store = open_store(Settings(data_dir=folder, redis_url=redis_url))
         self.engine = Engine(EngineConfig(device="cpu", kernels="native", torch_threads=1))
         self.engine.start()
+        retry = OperationRetry(self.store.claims, 60.0)
         self.residency = Residency(
-            self.store, self.engine, catalog, Patience(self.store.claims, 60.0), most, RESERVED, self.free_bytes, 60.0
+            self.store,
+            self.engine,
+            catalog,
+            retry,
+            most,
+            RESERVED,
+            self.free_bytes,
+            60.0,
         )
 
     def close(self) -> None:
@@ -56,7 +64,7 @@ class Bench:
 
     def adapters(self) -> dict[str, int]:
         """The sizes of those that the engine really has: fp32 weights, gradients and two moments."""
-        residents = self.engine._core._residents
+        residents = self.engine._core._cached
         return {id: 16 * resident.adapter.weights.numel() for id, resident in list(residents.items())}
 
     def free_bytes(self) -> int:
@@ -119,7 +127,7 @@ def test_one_that_is_in_use_is_waited_for_and_nobody_overtakes(bench: Bench) -> 
         stack.enter_context(bench.residency.hold(bench.claim("large", 256)))
         threads = [threading.Thread(target=enter, args=("other", 256))]
         threads[0].start()
-        eventually(bench.residency._door.locked)
+        eventually(bench.residency._admission.locked)
         threads.append(threading.Thread(target=enter, args=("small", 8)))
         threads[1].start()
         threads[1].join(0.3)
@@ -211,11 +219,11 @@ def test_beyond_the_most_the_longest_unused_is_parked(redis_url: str, tmp_path: 
 
 def test_an_adapter_of_an_older_epoch_begins_again(bench: Bench) -> None:
     with bench.residency.hold(bench.claim("a")):
-        old = bench.engine._core._residents["a"].adapter
+        old = bench.engine._core._cached["a"].adapter
     with bench.residency.hold(bench.claim("a")):
-        assert bench.engine._core._residents["a"].adapter is old
+        assert bench.engine._core._cached["a"].adapter is old
     with bench.residency.hold(bench.claim("a", epoch=2)):
-        assert bench.engine._core._residents["a"].adapter is not old
+        assert bench.engine._core._cached["a"].adapter is not old
     assert bench.residency.count == 1
 
 
@@ -237,7 +245,7 @@ def test_one_that_is_waited_for_may_be_asked_for_again_meanwhile(bench: Bench) -
     threads = [start("a", True)]
     eventually(lambda: entered == ["a"])
     threads.append(start("b"))
-    eventually(bench.residency._door.locked)
+    eventually(bench.residency._admission.locked)
     threads.append(start("a"))
     threads[-1].join(0.3)
     done.set()
@@ -292,23 +300,23 @@ def test_what_comes_while_a_heartbeat_asks_what_is_held_here_is_not_let_go_of(be
 
 def test_an_operation_of_an_older_epoch_does_not_touch_the_adapter_of_a_later_one(bench: Bench) -> None:
     with bench.residency.hold(bench.claim("a", epoch=3)):
-        current = bench.engine._core._residents["a"].adapter
+        current = bench.engine._core._cached["a"].adapter
         late = bench.residency.hold(bench.claim("a", epoch=1))
         with pytest.raises(OperationFailedError, match="another worker") as refused, late:
             pass
         assert refused.value.error.code is ErrorCode.SESSION_NOT_ACTIVE
-        assert bench.engine._core._residents["a"].adapter is current
+        assert bench.engine._core._cached["a"].adapter is current
 
 
 def adapter_for(bench: Bench, claim: Claim) -> object:
     with bench.residency.hold(claim):
-        return bench.engine._core._residents["a"].adapter
+        return bench.engine._core._cached["a"].adapter
 
 
 def changed_adapter(bench: Bench, fence: str) -> object:
     with bench.residency.hold(bench.claim("a", kind=OperationKind.OPTIM_STEP, seq=7, fence=fence)) as deadline:
         deadline.committed = True
-        return bench.engine._core._residents["a"].adapter
+        return bench.engine._core._cached["a"].adapter
 
 
 @pytest.mark.parametrize("kind", [OperationKind.SAMPLE, OperationKind.OPTIM_STEP])

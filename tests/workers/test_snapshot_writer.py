@@ -112,7 +112,7 @@ def test_writing_waits_until_redis_is_back_and_what_fails_is_logged_and_stops_no
         return True
 
     monkeypatch.setattr(writer._store.snapshots, "save", save)
-    monkeypatch.setattr("workers.patience.time.sleep", lambda _: None)
+    monkeypatch.setattr("workers.retry.time.sleep", lambda _: None)
     for step in (1, 2, 3):
         write = writer.after_step(msgspec.structs.replace(CLAIM, seq=step), step)
         assert write

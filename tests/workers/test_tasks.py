@@ -21,7 +21,7 @@ def test_an_operation_whose_claim_failed_is_not_taken_to_run_here_nor_ended(redi
         redis.set(keys.operation("spoilt"), "not a hash")
         app.tasks["sample"].apply(task_id="spoilt")
         assert redis.get(keys.operation("spoilt")) == b"not a hash"
-    assert shift.worker.stranded.here == set()
+    assert shift.worker.lost_operations.running == set()
 
 
 def test_an_operation_that_may_have_killed_its_workers_is_begun_when_nothing_else_runs(
@@ -33,7 +33,7 @@ def test_an_operation_that_may_have_killed_its_workers_is_begun_when_nothing_els
     with Redis.from_url(redis_url) as redis:
         (creation,) = (id.decode() for id in redis.zrange(keys.lane(session.id), 0, -1))
         redis.hset(keys.operation(creation), "attempts", 2)
-        with shift.worker.turns.beside_others():
+        with shift.worker.operation_lock.shared():
             task = threading.Thread(target=app.tasks["create_session"].apply, kwargs={"task_id": creation})
             task.start()
             task.join(0.3)
@@ -56,8 +56,8 @@ def test_an_operation_ends_once_though_redis_is_away_when_it_begins_or_ends(
         return answer(*args, **kwargs)
 
     monkeypatch.setattr(shift.store.claims, call, away_at_first)
-    monkeypatch.setattr("workers.patience.time.sleep", pauses.append)
+    monkeypatch.setattr("workers.retry.time.sleep", pauses.append)
     sampled = shift.run(session, OperationKind.SAMPLE, sample_request([[1, 2]], max_tokens=2))
     assert sampled.status is OperationStatus.COMPLETED
     assert len(pauses) == 2
-    assert shift.worker.stranded.here == set(), "it has left"
+    assert shift.worker.lost_operations.running == set(), "it has left"

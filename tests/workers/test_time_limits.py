@@ -198,7 +198,7 @@ def test_a_session_whose_model_is_long_in_coming_ends_with_that_reason_and_the_n
     gate.open()
     shift.worker.engine.drop_adapter("nobody").result()
     assert shift.worker.residency.count == 0
-    assert not shift.worker.engine._core._residents
+    assert not shift.worker.engine._core._cached
     assert created(shift, 60).status is SessionStatus.RUNNING
 
 

@@ -37,7 +37,7 @@ def storage_stays_away(patch: pytest.MonkeyPatch, shift: Shift) -> None:
         raise ObjectsAwayError("the disk is read-only")
 
     patch.setattr(shift.store.claims, "store_result", away)
-    patch.setattr(shift.worker.patience, "_limit", 0.0)
+    patch.setattr(shift.worker.retry, "_limit", 0.0)
 
 
 def its_result_cannot_be_encoded(patch: pytest.MonkeyPatch, _: Shift) -> None:
@@ -137,12 +137,12 @@ def test_when_nobody_knows_whether_it_has_ended_it_is_begun_again(
         build_tracer(task.name, task, app=app)(operation.id, (), {}, {"id": operation.id})
     assert shift.store.operations.get(session.id, operation.id).status is OperationStatus.RUNNING
     for _ in range(2):
-        shift.worker.stranded.sweep()
+        shift.worker.lost_operations.sweep()
     shift.deliver()
     shift.run(undisturbed, TRAIN, REQUESTS[TRAIN])
     assert shift.store.operations.get(session.id, operation.id).status is OperationStatus.COMPLETED
     assert shift.adapter(session) == shift.adapter(undisturbed)
-    assert shift.worker.stranded.here == set()
+    assert shift.worker.lost_operations.running == set()
 
 
 def fails_in_redis() -> bool:

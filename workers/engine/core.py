@@ -27,10 +27,10 @@ from workers.engine.sampling.decode_batch import DecodeBatch
 from workers.engine.sampling.prompt_scoring import PromptScoring
 from workers.engine.sampling.sequences import Sampling
 from workers.engine.scheduler import FairScheduler
-from workers.engine.training.forward_backward import TrainingPass
+from workers.engine.training.forward_backward import ForwardBackwardCall
 from workers.engine.training.optim_step import optim_step
 from workers.engine.training.training_batch import TrainingBatch
-from workers.engine.utilization import Fill
+from workers.engine.utilization import Utilization
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class ServedModel:
 
 
 @dataclass(frozen=True)
-class Resident:
-    """A session that has its adapter here."""
+class CachedAdapter:
+    """A session's adapter in this device's memory, and the base model it runs on."""
 
     adapter: Adapter
     model: ServedModel
@@ -67,7 +67,7 @@ class Creation:
     publishes: bool
 
 
-InFlight = Sampling | TrainingPass | PromptScoring
+InFlight = Sampling | ForwardBackwardCall | PromptScoring
 """A call that takes more than one step."""
 
 
@@ -89,9 +89,10 @@ class EngineCore:
         self._models: dict[BaseModel, ServedModel] = {}
         # What waits for its base model, by session.
         self._pending: dict[str, tuple[Future[None], Creation]] = {}
-        self._residents: dict[str, Resident] = {}
+        self._cached: dict[str, CachedAdapter] = {}
         self._scheduler = FairScheduler()
-        self.decode_fill, self.training_fill = Fill(config.max_batch_sequences), Fill(config.micro_batch_tokens)
+        self.decode_utilization = Utilization(config.max_batch_sequences)
+        self.training_utilization = Utilization(config.micro_batch_tokens)
 
     @property
     def is_busy(self) -> bool:
@@ -135,22 +136,22 @@ class EngineCore:
         if creation.publishes:
             published = state.published_for(adapter) if state else Published.of(adapter)
         if commit(future):
-            self._residents[session_id] = Resident(adapter, model, published)
+            self._cached[session_id] = CachedAdapter(adapter, model, published)
             future.set_result(None)
 
     def copy_adapter(self, future: "Future[AdapterState]", session_id: str) -> None:
-        resident = self._resident(session_id)
-        answer(future, AdapterState.of(resident.adapter, resident.published))
+        cached = self._cached_adapter(session_id)
+        answer(future, AdapterState.of(cached.adapter, cached.published))
 
     def weights_sync(self, future: "Future[WeightsSyncResult]", session_id: str) -> None:
-        resident = self._resident(session_id)
+        cached = self._cached_adapter(session_id)
         if commit(future):
-            self._residents[session_id] = replace(resident, published=Published.of(resident.adapter))
-            future.set_result(WeightsSyncResult(resident.adapter.step))
+            self._cached[session_id] = replace(cached, published=Published.of(cached.adapter))
+            future.set_result(WeightsSyncResult(cached.adapter.step))
 
     def export_adapter(self, future: "Future[AdapterExport]", session_id: str) -> None:
-        resident = self._resident(session_id)
-        answer(future, AdapterExport.of(resident.adapter, resident.model.base.adapted.targets))
+        cached = self._cached_adapter(session_id)
+        answer(future, AdapterExport.of(cached.adapter, cached.model.base.adapted.targets))
 
     def drop_adapter(self, future: "Future[None]", session_id: str) -> None:
         if commit(future):
@@ -158,28 +159,28 @@ class EngineCore:
             future.set_result(None)
 
     def sample(self, future: "Future[SampleResult]", session_id: str, request: SampleRequest) -> None:
-        resident = self._resident(session_id)
-        sampling = Sampling(session_id, request, resident.sampled, resident.model.base, future)
-        resident.model.decode_batch.add(sampling)
-        self._scheduler.add(resident.model.decode_batch)
+        cached = self._cached_adapter(session_id)
+        sampling = Sampling(session_id, request, cached.sampled, cached.model.base, future)
+        cached.model.decode_batch.add(sampling)
+        self._scheduler.add(cached.model.decode_batch)
 
     def score_prompts(
         self, future: "Future[tuple[ScoredPrompt, ...]]", session_id: str, request: SampleRequest
     ) -> None:
-        resident = self._resident(session_id)
-        self._scheduler.add(PromptScoring(session_id, request, resident.sampled, resident.model.base, future))
+        cached = self._cached_adapter(session_id)
+        self._scheduler.add(PromptScoring(session_id, request, cached.sampled, cached.model.base, future))
 
     def forward_backward(
         self, future: "Future[ForwardBackwardResult]", session_id: str, request: ForwardBackwardRequest, seed: int
     ) -> None:
-        resident = self._resident(session_id)
-        base = resident.model.base
-        call = TrainingPass(session_id, request, resident.adapter, base, self._config, seed, future)
-        resident.model.training_batch.add(call)
-        self._scheduler.add(resident.model.training_batch)
+        cached = self._cached_adapter(session_id)
+        base = cached.model.base
+        call = ForwardBackwardCall(session_id, request, cached.adapter, base, self._config, seed, future)
+        cached.model.training_batch.add(call)
+        self._scheduler.add(cached.model.training_batch)
 
     def optim_step(self, future: "Future[OptimStepResult]", session_id: str, request: OptimStepRequest) -> None:
-        adapter = self._resident(session_id).adapter
+        adapter = self._cached_adapter(session_id).adapter
         if not commit(future):
             return
         try:
@@ -217,23 +218,23 @@ class EngineCore:
     def _served(self, base: BaseModel) -> ServedModel:
         if base not in self._models:
             most = self._config.micro_batch_tokens
-            decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences, self.decode_fill)
-            training_batch = TrainingBatch(base, most, self._config.merge_training, self.training_fill)
+            decode_batch = DecodeBatch(base, most, self._config.max_batch_sequences, self.decode_utilization)
+            training_batch = TrainingBatch(base, most, self._config.merge_training, self.training_utilization)
             self._models[base] = ServedModel(base, decode_batch, training_batch)
         return self._models[base]
 
-    def _resident(self, session_id: str) -> Resident:
-        if session_id not in self._residents:
+    def _cached_adapter(self, session_id: str) -> CachedAdapter:
+        if session_id not in self._cached:
             raise session_not_active(f"Session {session_id} has no adapter on this worker.")
-        return self._residents[session_id]
+        return self._cached[session_id]
 
     def _evict(self, session_id: str) -> None:
         """Frees the adapter; what the session has in flight fails."""
         error = session_not_active(f"Session {session_id} was taken off this worker.")
         if pending := self._pending.pop(session_id, None):
             fail(pending[0], error)
-        resident = self._residents.pop(session_id, None)
-        if resident is None:
+        cached = self._cached.pop(session_id, None)
+        if cached is None:
             return
         self._abandon(lambda work: work.session_id == session_id, error)
         give_back()

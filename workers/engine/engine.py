@@ -1,4 +1,4 @@
-"""The engine's door: calls from any thread, run by the one thread that owns the device."""
+"""The engine as the worker calls it: from any thread, each call run by the one thread that owns the device."""
 
 import atexit
 import threading
@@ -60,7 +60,7 @@ class Engine:
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._closed = self._leaves = False
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def start(self) -> None:
         self._thread.start()
@@ -69,7 +69,7 @@ class Engine:
     def close(self) -> None:
         """Finishes what has begun, fails what has not, and ends the threads."""
         atexit.unregister(self._leave)
-        with self._door:
+        with self._lock:
             self._closed = True
         self._inbox.put(None)
         self._thread.join()
@@ -108,9 +108,9 @@ class Engine:
         """Memory that the device has, taken or free."""
         return self._core.total_bytes()
 
-    def take_fills(self) -> tuple[float, float]:
-        """Since they were last taken: the mean part of the decode batch that was filled, and of a training pass."""
-        return self._core.decode_fill.take(), self._core.training_fill.take()
+    def take_utilization(self) -> tuple[float, float]:
+        """Since the last call: the mean fraction of the decode batch that was used, and of a training pass's tokens."""
+        return self._core.decode_utilization.take(), self._core.training_utilization.take()
 
     def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
         """The adapter as it is when the call's turn comes."""
@@ -152,7 +152,7 @@ class Engine:
 
     def _submit(self, begin: Callable[..., None]) -> "Future[Any]":
         future: Future[Any] = Future()
-        with self._door:
+        with self._lock:
             if self._closed:
                 future.set_exception(EngineClosedError(CLOSED))
             else:

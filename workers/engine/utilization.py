@@ -1,10 +1,11 @@
-"""How full passes are."""
+"""How much of a budget forward passes use."""
 
 import threading
 
 
-class Fill:
-    """The mean part of a budget that passes used, since it was last asked for. Any thread may ask."""
+class Utilization:
+    """The mean fraction of `budget` (sequences or tokens of a pass) that was used since it was last asked for.
+    Thread-safe."""
 
     def __init__(self, budget: int) -> None:
         self._budget = budget
@@ -12,13 +13,13 @@ class Fill:
         self._lock = threading.Lock()
 
     def add(self, used: int) -> None:
-        """A pass, by how much of the budget it used: more than all of it, where one sequence alone is longer."""
+        """Counts a pass; `used` is above the budget where a single sequence is longer."""
         with self._lock:
             self._used += used
             self._passes += 1
 
     def take(self) -> float:
-        """0 when there was no pass."""
+        """The mean since the last call; 0 when there was no pass."""
         with self._lock:
             used, passes = self._used, self._passes
             self._used = self._passes = 0

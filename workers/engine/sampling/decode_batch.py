@@ -15,10 +15,10 @@ from workers.engine.device.available_memory import total_bytes
 from workers.engine.failures import as_failure, non_finite, out_of_memory
 from workers.engine.loading.base_model import BaseModel
 from workers.engine.sampling.prefill import prefill
-from workers.engine.sampling.queue import WaitingLine
+from workers.engine.sampling.queue import SequenceQueue
 from workers.engine.sampling.sampler import draw
 from workers.engine.sampling.sequences import GrowingSequence, Sampling
-from workers.engine.utilization import Fill
+from workers.engine.utilization import Utilization
 
 # Sequences that a session may have running even when the batch is full.
 ALWAYS_PLACED = 2
@@ -31,14 +31,14 @@ class DecodeBatch:
     so that the cache always holds all but the newest.
     """
 
-    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int, fill: Fill) -> None:
-        """`fill` learns of each step by its sequences."""
+    def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int, utilization: Utilization) -> None:
+        """`utilization` counts the sequences of each step."""
         self._base = base
         self._prefill_tokens = prefill_tokens
-        self._max_sequences, self._fill = max_sequences, fill
+        self._max_sequences, self._utilization = max_sequences, utilization
         self._cache, self._crowds = KvCache(), Crowds()
         self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
-        self._waiting = WaitingLine()
+        self._waiting = SequenceQueue()
         self._running: list[GrowingSequence] = []
 
     def add(self, sampling: Sampling) -> None:
@@ -46,7 +46,7 @@ class DecodeBatch:
         longest = max((sequence.reserved_length for sequence in sampling.unfinished), default=0)
         if longest > self._cache_tokens:
             raise out_of_memory(f"A sequence of {longest} tokens does not fit; this device holds {self._cache_tokens}.")
-        self._waiting.join(sampling)
+        self._waiting.add(sampling)
         sampling.finish_if_done()
 
     @torch.no_grad()
@@ -58,7 +58,7 @@ class DecodeBatch:
         hiddens = [self._decode(self._running[:before])] if before else []
         hiddens += [sequence.prompt.last_hidden_1D for sequence in newcomers]
         if hiddens:
-            self._fill.add(len(self._running))
+            self._utilization.add(len(self._running))
             self._postprocess(self._base.logits(torch.cat(hiddens)))
         if not self._running:
             self._clear()
@@ -98,7 +98,7 @@ class DecodeBatch:
                 break
             if not self._fits([*self._running, *chosen, sequence]) or not self._is_one_pass([*chosen, sequence]):
                 break
-            self._waiting.leave(sequence)
+            self._waiting.remove(sequence)
             chosen.append(sequence)
         return chosen
 

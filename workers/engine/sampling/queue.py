@@ -7,40 +7,40 @@ from itertools import chain
 from workers.engine.sampling.sequences import GrowingSequence, Sampling
 
 
-class WaitingLine:
-    """First come, first served within a session; between sessions, the one with the fewest running comes next."""
+class SequenceQueue:
+    """First in, first out within a session; between sessions, the one with the fewest running sequences is next."""
 
     def __init__(self) -> None:
-        self._lines: dict[str, deque[GrowingSequence]] = {}
+        self._queues: dict[str, deque[GrowingSequence]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._lines)
+        return bool(self._queues)
 
     def __iter__(self) -> Iterator[GrowingSequence]:
-        return chain.from_iterable(self._lines.values())
+        return chain.from_iterable(self._queues.values())
 
-    def join(self, sampling: Sampling) -> None:
-        """Its sequences that may have no token have ended already."""
+    def add(self, sampling: Sampling) -> None:
+        """All sequences of a request but those that have ended already, since they may have no token."""
         if sequences := sampling.unfinished:
-            self._lines.setdefault(sampling.session_id, deque()).extend(sequences)
+            self._queues.setdefault(sampling.session_id, deque()).extend(sequences)
 
     def first(self, running: Iterable[GrowingSequence]) -> GrowingSequence:
-        """Who is next; the line must not be empty."""
-        places = Counter(sequence.sampling.session_id for sequence in running)
-        return self._lines[min(self._lines, key=lambda session_id: places[session_id])][0]
+        """The sequence that is next; the queue must not be empty."""
+        counts = Counter(sequence.sampling.session_id for sequence in running)
+        return self._queues[min(self._queues, key=lambda session_id: counts[session_id])][0]
 
-    def leave(self, sequence: GrowingSequence) -> None:
-        """Takes out the sequence that `first` named."""
-        line = self._lines[sequence.sampling.session_id]
-        first = line.popleft()
+    def remove(self, sequence: GrowingSequence) -> None:
+        """Removes the sequence that `first` returned."""
+        queue = self._queues[sequence.sampling.session_id]
+        first = queue.popleft()
         assert first is sequence
-        if not line:
-            del self._lines[sequence.sampling.session_id]
+        if not queue:
+            del self._queues[sequence.sampling.session_id]
 
     def abandon(self, sampling: Sampling) -> None:
-        """Takes out all sequences of a request."""
-        line = self._lines.get(sampling.session_id, ())
-        if left := deque(sequence for sequence in line if sequence.sampling is not sampling):
-            self._lines[sampling.session_id] = left
+        """Removes all sequences of a request."""
+        queue = self._queues.get(sampling.session_id, ())
+        if left := deque(sequence for sequence in queue if sequence.sampling is not sampling):
+            self._queues[sampling.session_id] = left
         else:
-            self._lines.pop(sampling.session_id, None)
+            self._queues.pop(sampling.session_id, None)

@@ -22,7 +22,7 @@ from workers.engine.training.micro_batches import MicroBatch, PackedCall
 from workers.engine.training.vectors import is_finite
 
 
-class TrainingPass:
+class ForwardBackwardCall:
     """Gradients gather aside and reach the adapter at the end, whole and finite, or never.
 
     `seed` draws the dropout masks, which act in cross-entropy only.

@@ -11,21 +11,21 @@ from workers.engine.decoder.attention import SegmentAttention
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.failures import as_failure
 from workers.engine.loading.base_model import BaseModel
-from workers.engine.training.forward_backward import TrainingPass
+from workers.engine.training.forward_backward import ForwardBackwardCall
 from workers.engine.training.micro_batches import MicroBatch
-from workers.engine.utilization import Fill
+from workers.engine.utilization import Utilization
 
 
 class TrainingBatch:
     """Micro-batches of several sessions share a forward and a backward pass as long as they fit in one of
-    `max_tokens`. Each call is cut as it would be alone, so that sharing changes nothing of its sums. `fill` learns of
-    each pass by its tokens."""
+    `max_tokens`. Each call is cut as it would be alone, so that sharing changes nothing of its sums. `utilization`
+    counts the tokens of each pass."""
 
-    def __init__(self, base: BaseModel, max_tokens: int, merges: bool, fill: Fill) -> None:
-        self._base, self._max_tokens, self._merges, self._fill = base, max_tokens, merges, fill
-        self._calls: deque[TrainingPass] = deque()
+    def __init__(self, base: BaseModel, max_tokens: int, merges: bool, utilization: Utilization) -> None:
+        self._base, self._max_tokens, self._merges, self._utilization = base, max_tokens, merges, utilization
+        self._calls: deque[ForwardBackwardCall] = deque()
 
-    def add(self, call: TrainingPass) -> None:
+    def add(self, call: ForwardBackwardCall) -> None:
         self._calls.append(call)
 
     def advance(self) -> bool:
@@ -48,13 +48,13 @@ class TrainingBatch:
     def fail(self, error: Exception) -> None:
         self.abandon(lambda _: True, error)
 
-    def abandon(self, is_meant: Callable[[TrainingPass], bool], error: Exception) -> None:
+    def abandon(self, is_meant: Callable[[ForwardBackwardCall], bool], error: Exception) -> None:
         """Ends the calls that are meant."""
         for call in filter(is_meant, list(self._calls)):
             self._calls.remove(call)
             call.fail(error)
 
-    def _choose(self) -> list[TrainingPass]:
+    def _choose(self) -> list[ForwardBackwardCall]:
         first, *others = self._calls
         chosen, room = [first], self._max_tokens - _size(first)
         for call in others:
@@ -64,7 +64,7 @@ class TrainingBatch:
                 room -= _size(call)
         return chosen
 
-    def _go_on(self, call: TrainingPass) -> None:
+    def _go_on(self, call: ForwardBackwardCall) -> None:
         """With its next micro-batch, or to its end."""
         try:
             if call.has_more():
@@ -74,7 +74,7 @@ class TrainingBatch:
         except Exception as error:  # noqa: BLE001 - the boundary between one call and those that ran beside it
             call.fail(as_failure(error))
 
-    def _run(self, calls: Sequence[TrainingPass]) -> bool:
+    def _run(self, calls: Sequence[ForwardBackwardCall]) -> bool:
         """The upcoming micro-batches of all in one pass. A failure ends a call that was alone, and leaves several as
         they were."""
         try:
@@ -85,11 +85,11 @@ class TrainingBatch:
             return False
         return True
 
-    def _pass(self, calls: Sequence[TrainingPass]) -> None:
+    def _pass(self, calls: Sequence[ForwardBackwardCall]) -> None:
         if not calls:
             return
         batches = [batch for call in calls if (batch := call.upcoming)]
-        self._fill.add(sum(map(_size, calls)))
+        self._utilization.add(sum(map(_size, calls)))
         with torch.set_grad_enabled(calls[0].differentiates):
             hiddens = self._hidden(calls, batches)
             losses = [call.loss(hidden_TD) for call, hidden_TD in zip(calls, hiddens, strict=True)]
@@ -101,7 +101,7 @@ class TrainingBatch:
         for call, _ in trained:
             call.add([next(gradients) for _ in call.adapter.leaves])
 
-    def _hidden(self, calls: Sequence[TrainingPass], batches: Sequence[MicroBatch]) -> Sequence[Tensor]:
+    def _hidden(self, calls: Sequence[ForwardBackwardCall], batches: Sequence[MicroBatch]) -> Sequence[Tensor]:
         """Each micro-batch's hidden states [T, D]."""
         lengths = [len(batch.tokens_T) for batch in batches]
         starts = [sum(lengths[:index]) for index in range(len(lengths))]
@@ -117,5 +117,5 @@ class TrainingBatch:
         return torch.split(hidden_TD, lengths)
 
 
-def _size(call: TrainingPass) -> int:
+def _size(call: ForwardBackwardCall) -> int:
     return len(call.upcoming.tokens_T) if call.upcoming else 0

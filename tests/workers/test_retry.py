@@ -6,7 +6,7 @@ from redis.exceptions import ConnectionError as RedisAway
 from domain.operation import OperationFailedError
 from store.errors import ObjectsAwayError
 from tests.workers.test_snapshot_writer import CLAIM
-from workers import patience
+from workers import retry
 
 
 def test_it_is_tried_until_redis_answers_with_ever_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -18,7 +18,7 @@ def test_it_is_tried_until_redis_answers_with_ever_longer_pauses(monkeypatch: py
             raise RedisAway
         return "done"
 
-    assert patience.persist(answer_at_last, "asking") == "done"
+    assert retry.until_available(answer_at_last, "asking") == "done"
     assert pauses == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
 
 
@@ -35,13 +35,13 @@ def test_what_is_asked_to_end_between_two_tries_does(monkeypatch: pytest.MonkeyP
             raise SystemExit
 
     with pytest.raises(SystemExit):
-        patience.persist(away, "asking", between=asked_to_end)
+        retry.until_available(away, "asking", between=asked_to_end)
     assert len(tries) == 3
 
 
 def test_what_is_no_outage_is_raised_at_once() -> None:
     with pytest.raises(ZeroDivisionError):
-        patience.persist(lambda: 1 / 0, "dividing")
+        retry.until_available(lambda: 1 / 0, "dividing")
 
 
 class Claims:
@@ -65,7 +65,7 @@ def tried(monkeypatch: pytest.MonkeyPatch, claims: Claims, limit: float, answers
         if sum(pauses) < answers_at:
             raise ObjectsAwayError
 
-    patience.Patience(claims, limit).persist(CLAIM, answer, "writing")  # type: ignore[arg-type]
+    retry.OperationRetry(claims, limit).until_available(CLAIM, answer, "writing")  # type: ignore[arg-type]
     return pauses
 
 

@@ -1,4 +1,4 @@
-"""Going on when Redis, or object storage, comes back or works again."""
+"""Trying again until Redis, or object storage, is available."""
 
 import logging
 import time
@@ -18,10 +18,10 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 
-def persist(action: Callable[[], T], what: str, between: Callable[[], None] = lambda: None) -> T:
-    """The action's result, tried until Redis answers and takes writes. Only for what is safe to repeat.
+def until_available(action: Callable[[], T], what: str, between: Callable[[], None] = lambda: None) -> T:
+    """The action's result, tried until Redis answers and takes writes. Only for actions that are safe to repeat.
 
-    `between` is called before it is tried again: what that raises ends it.
+    `what` names the action in the log. `between` is called before each further try; an exception from it ends them.
     """
     for pause in _pauses():
         try:
@@ -33,36 +33,36 @@ def persist(action: Callable[[], T], what: str, between: Callable[[], None] = la
     raise AssertionError("there is always another pause")
 
 
-class Patience:
-    """What an operation has while object storage is away: nobody else could do better, and others need it too. So it
-    waits for `limit` seconds, as long as it is this worker's to run."""
+class OperationRetry:
+    """Retries what an operation needs of object storage, which is away for every other worker too: for up to `limit`
+    seconds, as long as the operation is claimed by this worker."""
 
     def __init__(self, claims: Claims, limit: float) -> None:
         self._claims = claims
         self._limit = limit
 
-    def persist(self, claim: Claim, action: Callable[[], T], what: str) -> T:
-        """The action's result, tried until Redis and object storage answer. Only for what is safe to repeat.
+    def until_available(self, claim: Claim, action: Callable[[], T], what: str) -> T:
+        """The action's result, tried until Redis and object storage answer. Only for actions that are safe to repeat.
 
-        Raises ObjectsAwayError when the limit is over, and OperationFailedError when the claim is good no more.
+        Raises ObjectsAwayError after the limit, and OperationFailedError when the claim is no longer valid.
         """
         what = f"{what} of operation {claim.operation_id}"
         give_up_at = time.monotonic() + self._limit
         for pause in _pauses():
             try:
-                return persist(action, what)
+                return until_available(action, what)
             except ObjectsAwayError as error:
                 if time.monotonic() + pause > give_up_at:
                     raise
                 log.warning("%s: object storage is away (%s); trying again in %.1f s", what, error, pause)
             time.sleep(pause)
-            if not persist(lambda: self._claims.is_held(claim), what):
+            if not until_available(lambda: self._claims.is_held(claim), what):
                 raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, "the operation was taken from this worker")
         raise AssertionError("there is always another pause")
 
 
 def _pauses() -> Iterator[float]:
-    """Seconds, ever longer, without end."""
+    """Seconds between tries, doubled each time up to a limit; endless."""
     pause = FIRST_PAUSE
     while True:
         yield pause

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
-from workers.turns import Turns
+from workers.readers_writer_lock import ReadersWriterLock
 
 
 class Guest:
@@ -33,12 +33,12 @@ class Guest:
 
 
 def test_a_suspect_waits_for_those_that_run_and_all_others_wait_for_it() -> None:
-    turns = Turns()
-    first, second = Guest(turns.beside_others), Guest(turns.beside_others)
+    lock = ReadersWriterLock()
+    first, second = Guest(lock.shared), Guest(lock.shared)
     assert first.entered.wait(10) and second.entered.wait(10)
-    suspect = Guest(turns.alone)
+    suspect = Guest(lock.exclusive)
     assert suspect.waits()
-    late = Guest(turns.beside_others)
+    late = Guest(lock.shared)
     first.leave()
     assert suspect.waits() and late.waits()
     second.leave()
@@ -48,10 +48,10 @@ def test_a_suspect_waits_for_those_that_run_and_all_others_wait_for_it() -> None
 
 
 def test_suspects_run_one_after_the_other_before_anyone_else() -> None:
-    turns = Turns()
-    first = Guest(turns.alone)
+    lock = ReadersWriterLock()
+    first = Guest(lock.exclusive)
     assert first.entered.wait(10)
-    second, late = Guest(turns.alone), Guest(turns.beside_others)
+    second, late = Guest(lock.exclusive), Guest(lock.shared)
     assert second.waits() and late.waits()
     first.leave()
     assert second.entered.wait(10) and late.waits()
@@ -59,8 +59,8 @@ def test_suspects_run_one_after_the_other_before_anyone_else() -> None:
     late.leave()
 
 
-def test_a_turn_that_fails_ends() -> None:
-    turns = Turns()
-    for take in (turns.beside_others, turns.alone, turns.beside_others):
+def test_a_holder_that_raises_lets_go() -> None:
+    lock = ReadersWriterLock()
+    for take in (lock.shared, lock.exclusive, lock.shared):
         with pytest.raises(ZeroDivisionError), take():
             raise ZeroDivisionError
