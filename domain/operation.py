@@ -29,6 +29,12 @@ class OperationKind(StrEnum):
         """Whether one that completed has to be run again to restore the adapter as it was after it."""
         return self in _CHANGING
 
+    def changed_the_adapter(self, error: "OperationError | None") -> bool:
+        """Whether one that ended so did: also a step that failed as not finite, which cleared the gradients."""
+        if error:
+            return self is OperationKind.OPTIM_STEP and error.code is ErrorCode.NON_FINITE
+        return self.changes_the_adapter
+
     @property
     def task_name(self) -> str:
         """The Celery task that runs operations of this kind."""

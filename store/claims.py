@@ -7,7 +7,7 @@ import msgspec
 from domain.checkpoint import Checkpoint
 from domain.codec import decode, encode
 from domain.figures import NO_FIGURES, Figures
-from domain.operation import ErrorCode, OperationError, OperationKind
+from domain.operation import OperationError, OperationKind
 from domain.optim_step import OptimStepResult
 from domain.session import SessionSpec
 from domain.weights_sync import WeightsSyncResult
@@ -105,13 +105,14 @@ class Claims:
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
         move, code, message, step, published = Move.COMPLETE, "", "", "", ""
-        if isinstance(outcome, OperationError):
-            move, code, message, stored = Move.FAIL, outcome.code.value, outcome.message, b""
+        error = outcome if isinstance(outcome, OperationError) else None
+        if error:
+            move, code, message, stored = Move.FAIL, error.code.value, error.message, b""
         else:
             stored = self.store_result(claim, outcome) if stored is None else stored
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
             published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
-        replay = "1" if _changed_the_adapter(claim.kind, outcome) else ""
+        replay = "1" if claim.kind.changed_the_adapter(error) else ""
         settings = self._context.settings
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
@@ -165,10 +166,3 @@ class Claims:
                 redis.zadd(keys.DUE, {operation_id: now}, xx=True)
         self._context.publish(overdue)
         return len(overdue)
-
-
-def _changed_the_adapter(kind: OperationKind, outcome: msgspec.Struct | OperationError | None) -> bool:
-    """What completed, and a step that failed as not finite: it cleared the gradients."""
-    if isinstance(outcome, OperationError):
-        return kind is OperationKind.OPTIM_STEP and outcome.code is ErrorCode.NON_FINITE
-    return kind.changes_the_adapter

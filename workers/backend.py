@@ -126,8 +126,9 @@ class OperationBackend(BaseBackend):
 
     def _fail(self, claim: Claim, raised: BaseException) -> None:
         """What has FAILED has changed nothing, in this worker's memory either, before anything comes after it."""
-        current().residency.undo(claim)
         error = operation_error(raised)
+        if not claim.kind.changed_the_adapter(error):
+            current().residency.undo(claim)
         finish = partial(current().store.claims.finish, claim, error)
         self._end(claim, finish, f"FAILED ({error.code}: {error.message})")
 

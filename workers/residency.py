@@ -114,6 +114,9 @@ class Residency:
         deadline = own if is_here else Deadline(claim.kind, claim.timeout_seconds)
         try:
             yield deadline
+        except OperationFailedError as failed:
+            deadline.committed |= claim.kind.changed_the_adapter(failed.error)
+            raise
         finally:
             if session.last_change == claim.fence and not deadline.committed:
                 session.last_change = claim.last_change

@@ -327,9 +327,15 @@ def test_an_adapter_that_is_ahead_of_a_server_that_forgot_begins_again(bench: Be
     assert adapter_for(bench, bench.claim("a", kind=kind, seq=9)) is not changed
 
 
-def test_an_operation_that_changed_nothing_leaves_the_adapter_good_for_the_next(bench: Bench) -> None:
-    step = bench.claim("a", kind=OperationKind.OPTIM_STEP, fence="a step that failed")
-    assert adapter_for(bench, step) is adapter_for(bench, bench.claim("a", seq=2))
+@pytest.mark.parametrize(("code", "last_change"), [(ErrorCode.INVALID_INPUT, ""), (ErrorCode.NON_FINITE, "it")])
+def test_a_step_that_failed_leaves_the_adapter_good_for_the_next(
+    bench: Bench, code: ErrorCode, last_change: str
+) -> None:
+    adapter = adapter_for(bench, bench.claim("a"))
+    step = bench.claim("a", kind=OperationKind.OPTIM_STEP, fence="it")
+    with pytest.raises(OperationFailedError), bench.residency.hold(step):
+        raise OperationFailedError(code, "no")
+    assert adapter_for(bench, bench.claim("a", seq=2, last_change=last_change)) is adapter
 
 
 def test_an_adapter_that_is_ahead_is_good_for_no_later_operation_when_it_could_not_be_restored(
