@@ -14,10 +14,11 @@ from pathlib import Path
 
 from workers.engine.kernels.build import build, compiler
 from workers.engine.kernels.levels import Level
+from workers.engine.kernels.library import SOURCES as KERNELS
 from workers.engine.kernels.library import kernels_folder
 
 SOURCES = Path(__file__).parent / "reference"
-FLAGS = ("-std=c++17", "-O1")
+FLAGS = ("-std=c++20", "-O1", "-I", str(KERNELS))
 # What compiles for a machine that is not this one, where a warning is an error, and what runs its programs.
 CROSS_COMPILERS = {"aarch64": "aarch64-linux-gnu-g++ -Wall -Wextra -Werror"}
 EMULATORS = {"aarch64": ("qemu-aarch64", "-L", "/usr/aarch64-linux-gnu")}
@@ -68,7 +69,7 @@ def _emulator_of(level: Level) -> tuple[str, ...]:
 
 def _program(cxx: str, machine: str) -> Path:
     """The program for a machine, compiled unless it is here already for these sources."""
-    sources = sorted(SOURCES.iterdir())
+    sources = [KERNELS / "interface.h", *sorted(SOURCES.iterdir())]
     parts = [cxx, *FLAGS, *(source.read_text() for source in sources)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
     target = kernels_folder() / f"reference-{machine}-{digest}"

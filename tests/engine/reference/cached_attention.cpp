@@ -48,9 +48,25 @@ template <typename T> void compare(const Attending &shape, long tokens, const Li
     Cache<T> given_keys = keys, given_values = values;
     for (const Sequence &s : shape.sequences) keys.put(s, k), values.put(s, v);
     Numbers<T> given(tokens * shape.heads * shape.value_size);
-    library.call<T>("cached_attention", q.numbers, q.stride, k.numbers, k.stride, v.numbers, v.stride,
-                    given_keys.numbers, given_values.numbers, CAPACITY, given, shape.heads, shape.kv_heads, shape.size,
-                    shape.value_size, shape.scale, shape.window, shape.sequences, shape.sequences.size());
+    library.call("cached_attention",
+                 kernels::cached_attention_arguments<T>{.q = q.numbers.data(),
+                                                        .q_stride = q.stride,
+                                                        .k = k.numbers.data(),
+                                                        .k_stride = k.stride,
+                                                        .v = v.numbers.data(),
+                                                        .v_stride = v.stride,
+                                                        .keys = given_keys.numbers.data(),
+                                                        .values = given_values.numbers.data(),
+                                                        .capacity = CAPACITY,
+                                                        .out = given.data(),
+                                                        .heads = shape.heads,
+                                                        .kv_heads = shape.kv_heads,
+                                                        .size = shape.size,
+                                                        .value_size = shape.value_size,
+                                                        .scale = shape.scale,
+                                                        .window = shape.window,
+                                                        .sequences = shape.sequences.data(),
+                                                        .sequences_count = long(shape.sequences.size())});
     check.near(given, attended(shape, q, keys, values));
     check.same(given_keys.numbers, keys.numbers), check.same(given_values.numbers, values.numbers);
 }

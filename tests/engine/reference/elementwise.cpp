@@ -27,7 +27,18 @@ template <typename T> bool check_rotary(const Library &library) {
                     y[row * size + i] = a * c - b * s, y[row * size + pairs + i] = b * c + a * s;
                 }
             Numbers<T> given(y.size());
-            library.call<T>("rotary", x, stride, cos, sin, pairs, given, heads * size, length, heads, pairs, sign);
+            library.call("rotary", kernels::rotary_arguments<T>{.x = x.data(),
+                                                                .x_stride = stride,
+                                                                .cos = cos.data(),
+                                                                .cos_stride = pairs,
+                                                                .sin = sin.data(),
+                                                                .sin_stride = pairs,
+                                                                .y = given.data(),
+                                                                .y_stride = heads * size,
+                                                                .length = length,
+                                                                .heads = heads,
+                                                                .pairs = pairs,
+                                                                .sign = sign});
             check.near(given, y);
         }
     return check.finish();
@@ -39,19 +50,20 @@ template <typename T> bool check_swiglu(const Library &library) {
     constexpr long length = 3;
     for (long size : {64, 43}) {
         Numbers<T> gate_up = random.numbers<T>(length * 2 * size, 8), grad = random.numbers<T>(length * size);
-        std::vector<Estimate> y(length * size), slopes(length * 2 * size);
+        std::vector<Estimate> y(length * size), grads(length * 2 * size);
         for (long t = 0; t < length; t++)
             for (long i = 0; i < size; i++) {
                 long gate = t * 2 * size + i, up = gate + size;
                 Estimate g{wide(gate_up[gate])}, u{wide(gate_up[up])}, s = sigmoid(g), d{wide(grad[t * size + i])};
                 y[t * size + i] = g * s * u;
-                slopes[gate] = d * u * (s * (Estimate{1} + g * (Estimate{1} - s))), slopes[up] = d * (g * s);
+                grads[gate] = d * u * (s * (Estimate{1} + g * (Estimate{1} - s))), grads[up] = d * (g * s);
             }
-        Numbers<T> given(y.size()), given_slopes(slopes.size());
-        library.call<T>("swiglu", gate_up, given, length, size);
-        library.call<T>("swiglu_backward", gate_up, grad, given_slopes, length, size);
+        Numbers<T> given(y.size()), given_grads(grads.size());
+        library.call("swiglu", kernels::swiglu_arguments<T>{gate_up.data(), given.data(), length, size});
+        library.call("swiglu_backward", kernels::swiglu_backward_arguments<T>{gate_up.data(), grad.data(),
+                                                                              given_grads.data(), length, size});
         check.near(given, y);
-        check.near(given_slopes, slopes);
+        check.near(given_grads, grads);
     }
     return check.finish();
 }
@@ -59,20 +71,30 @@ template <typename T> bool check_swiglu(const Library &library) {
 template <typename T> bool check_dropout(const Library &library) {
     Check<T> check("dropout");
     Random random(6);
-    constexpr long rows = 7, group = 11, lanes = 16;
+    constexpr long rows = 7, width = 16;
+    constexpr uint32_t group = 11;
     const uint64_t key = 0x0123456789abcdef;
     const uint32_t least = 0x4ccccccd;  // 0.3 of all numbers lie below.
     const float factor = 1 / 0.7f;
     const Integers samples = {0, 0, 0, 1, 1, 5, 5}, positions = {0, 1, 2, 0, 1, 1000, 1001};
     for (long columns : {128, 75}) {
         Numbers<T> x = random.numbers<T>(rows * columns), given(x.size());
-        library.call<T>("dropout", x, given, samples, positions, rows, columns, group, key, least, factor);
+        library.call("dropout", kernels::dropout_arguments<T>{.x = x.data(),
+                                                              .y = given.data(),
+                                                              .samples = samples.data(),
+                                                              .positions = positions.data(),
+                                                              .rows = rows,
+                                                              .columns = columns,
+                                                              .key = key,
+                                                              .group = group,
+                                                              .least = least,
+                                                              .factor = factor});
         Numbers<T> expected;
         for (long r = 0; r < rows; r++)
             for (long c = 0; c < columns; c++) {
-                uint32_t counter = uint32_t(c / (4 * lanes) * lanes + c % lanes);
+                uint32_t counter = uint32_t(c / (4 * width) * width + c % width);
                 Four drawn = philox({counter, uint32_t(positions[r]), uint32_t(samples[r]), group}, key);
-                float kept = drawn[c / lanes % 4] >= least ? factor : 0;
+                float kept = drawn[c / width % 4] >= least ? factor : 0;
                 expected.push_back(nearest<T>(float(wide(x[r * columns + c])) * kept));
             }
         check.same(given, expected);

@@ -2,13 +2,10 @@
 #pragma once
 
 #include "estimate.h"
+#include "interface.h"
 #include "random.h"
 
-// As in attention.h: rows start.. of a pass, which go on from `prefix` rows that begin with row `before`: of the pass,
-// or of a row of the cache.
-struct Sequence {
-    int64_t start, length, before, prefix, leader, followers;
-};
+using kernels::Sequence;
 
 // [tokens, heads, size], with a few numbers between tokens.
 template <typename T> struct Heads {

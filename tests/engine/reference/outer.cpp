@@ -19,7 +19,15 @@ template <typename T> bool check_outer(const Library &library) {
                 expected.push_back(sum.total() * Estimate{factor});
             }
         Numbers<float> given(width * columns);
-        library.call<T>("outer", u.numbers, u.columns, v.numbers, v.columns, given, rows, width, columns, factor);
+        library.call("outer", kernels::outer_arguments<T>{.u = u.numbers.data(),
+                                                          .u_stride = u.columns,
+                                                          .v = v.numbers.data(),
+                                                          .v_stride = v.columns,
+                                                          .sums = given.data(),
+                                                          .rows = rows,
+                                                          .width = width,
+                                                          .columns = columns,
+                                                          .factor = factor});
         check.near(given, expected);
     }
     return check.finish();

@@ -8,7 +8,8 @@ template <typename T> bool check_transpose(const Library &library) {
     for (auto [rows, columns] : {std::pair{64L, 96L}, {70L, 82L}, {416L, 330L}, {2L, 34L}}) {
         Matrix<T> matrix(rows, columns, random);
         Numbers<T> expected = matrix.turned().panels(), given(expected.size());
-        library.call<T>("transpose", matrix.panels(), given, rows, columns);
+        Numbers<T> panels = matrix.panels();
+        library.call("transpose", kernels::transpose_arguments<T>{panels.data(), given.data(), rows, columns});
         check.same(given, expected);
     }
     return check.finish();
@@ -28,12 +29,13 @@ template <typename T> bool check_pack_adapter(const Library &library) {
         for (long c = 0; c < right; c++) expected.at(upper + r, left + c) = nearest<T>(scale * second[c * lower + r]);
     for (bool narrow : {false, true}) {
         Numbers<T> panels = expected.panels(narrow), given(panels.size());
-        int64_t to = int64_t(given.data()), whole = expected.whole(narrow);
-        // As `Block` in adapter.cpp.
-        Integers blocks = {int64_t(first.data()), left, 1, upper, left, to, 0, 0, columns, whole, 0};
-        for (int64_t field : {int64_t(second.data()), 1L, lower, lower, right, to, upper, left, columns, whole, 1L})
-            blocks.push_back(field);
-        library.call<T>("pack_adapter", blocks, 2, scale);
+        T *to = given.data();
+        long whole = expected.whole(narrow);
+        const kernels::AdapterBlock<T> blocks[] = {
+            {first.data(), left, 1, upper, left, to, 0, 0, columns, whole, false},
+            {second.data(), 1, lower, lower, right, to, upper, left, columns, whole, true},
+        };
+        library.call("pack_adapter", kernels::pack_adapter_arguments<T>{blocks, 2, scale});
         check.same(given, panels);
     }
     return check.finish();

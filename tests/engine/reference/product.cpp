@@ -18,9 +18,8 @@ template <typename T> struct Adapter {
             firsts.push_back(panel * PANEL * layers / filled(outputs, PANEL) * rank);
     }
     long width() const { return filled(a.rows, PANEL); }
-    // As in route.h.
-    Integers route(long start, long stop) const {
-        return {start, stop, width(), a.rows, rank, int64_t(a_panels.data()), int64_t(b_panels.data()), int64_t(firsts.data())};
+    kernels::AdapterRows<T> rows(long start, long stop) const {
+        return {start, stop, width(), a.rows, rank, a_panels.data(), b_panels.data(), firsts.data()};
     }
 };
 
@@ -68,17 +67,27 @@ template <typename T> struct Product {
     }
     Numbers<T> given(const Library &library) const {
         long width = 0;
-        Integers routes;
+        std::vector<kernels::AdapterRows<T>> rows;
         for (size_t i = 0; i < adapters.size(); i++) {
             width = std::max(width, adapters[i].width());
-            Integers route = adapters[i].route(i ? stops[i - 1] : 0, stops[i]);
-            routes.insert(routes.end(), route.begin(), route.end());
+            rows.push_back(adapters[i].rows(i ? stops[i - 1] : 0, stops[i]));
         }
         Numbers<float> filled_bias = bias;
         filled_bias.resize(filled(outputs, PANEL));
-        Numbers<T> y(length * outputs), h(length * width);
-        library.call<T>("product", x.numbers, x.numbers, w.panels(), filled_bias, plus.numbers, y, h, length, inputs,
-                        outputs, width, routes, adapters.size());
+        Numbers<T> y(length * outputs), h(length * width), panels = w.panels();
+        library.call("product", kernels::product_arguments<T>{.x = x.numbers.data(),
+                                                              .adapter_x = x.numbers.data(),
+                                                              .w = panels.data(),
+                                                              .bias = filled_bias.data(),
+                                                              .plus = plus.numbers.data(),
+                                                              .y = y.data(),
+                                                              .h = h.data(),
+                                                              .length = length,
+                                                              .inputs = inputs,
+                                                              .outputs = outputs,
+                                                              .h_width = width,
+                                                              .adapter_rows = rows.data(),
+                                                              .adapter_rows_count = long(rows.size())});
         return y;
     }
 };
@@ -87,7 +96,7 @@ template <typename T> struct Product {
 
 template <typename T> bool check_product(const Library &library) {
     Check<T> check("product");
-    // Several routes, of which tiles hold more than one; the last panels are whole, half full, less than half full.
+    // Several adapters, of which tiles hold more than one; the last panels are whole, half full, less than half full.
     for (long outputs : {96, 114, 74}) {
         Product<T> mixed{37, 70, outputs};
         mixed.add(5, 8, 1), mixed.add(6, 0, 1), mixed.add(25, 20, outputs == 96 ? 3 : 1), mixed.add(37, 34, 1);

@@ -6,12 +6,10 @@
 #include <stdexcept>
 
 #include "estimate.h"
+#include "interface.h"
 #include "random.h"
 
-// As the caller's table has it.
-struct Choice {
-    double temperature, top_k, top_p, uniform;
-};
+using kernels::Choice;
 
 // How far fp32 may shift a share of the mass: by the roundings of exponents up to 32 and of sums of sixteen numbers.
 constexpr double BLUR = 64 * UNIT;

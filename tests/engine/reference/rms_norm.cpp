@@ -38,17 +38,20 @@ template <typename T> bool check_rms_norm(const Library &library) {
         long stride = heads * size + 7;
         Numbers<T> x = random.numbers<T>(length * stride), grad = random.numbers<T>(length * heads * size);
         Numbers<float> weight = random.numbers<float>(size);
-        std::vector<Estimate> y, slope;
+        std::vector<Estimate> y, x_grad;
         for (long row = 0; row < length * heads; row++) {
             const T *own = x.data() + row / heads * stride + row % heads * size;
             forward(own, weight.data(), size, y);
-            backward(own, grad.data() + row * size, weight.data(), size, slope);
+            backward(own, grad.data() + row * size, weight.data(), size, x_grad);
         }
-        Numbers<T> given(y.size()), given_slope(y.size());
-        library.call<T>("rms_norm", x, stride, weight, EPS, given, length, heads, size);
-        library.call<T>("rms_norm_backward", x, stride, weight, EPS, grad, given_slope, length, heads, size);
+        Numbers<T> given(y.size()), given_grad(y.size());
+        library.call("rms_norm", kernels::rms_norm_arguments<T>{x.data(), stride, weight.data(), EPS, given.data(), length,
+                                                                heads, size});
+        library.call("rms_norm_backward",
+                     kernels::rms_norm_backward_arguments<T>{x.data(), stride, weight.data(), EPS, grad.data(),
+                                                             given_grad.data(), length, heads, size});
         check.near(given, y);
-        check.near(given_slope, slope);
+        check.near(given_grad, x_grad);
     }
     return check.finish();
 }

@@ -26,7 +26,7 @@ template <typename T> struct Softmax {
     }
     Estimate entropy() const { return logarithm(total) - weighted / total; }
     // onehot(target) - softmax.
-    Estimate slope(long i, long target) const {
+    Estimate grad(long i, long target) const {
         if (i != target) return mass(i) * (Estimate{-1} / total);
         Estimate logprob = this->logprob(i);
         double value = -std::expm1(logprob.value);
@@ -44,18 +44,24 @@ template <typename T> bool check_target_logprobs(const Library &library) {
     // A target that is all but certain.
     logits[5 * SIZE + 5] = nearest<T>(16);
     Numbers<float> logprobs(ROWS), entropies(ROWS);
-    std::vector<Estimate> expected_logprobs, expected_entropies, slopes;
+    std::vector<Estimate> expected_logprobs, expected_entropies, grads;
     for (long r = 0; r < ROWS; r++) {
         Softmax<T> softmax(logits.data() + r * SIZE);
         expected_logprobs.push_back(softmax.logprob(targets[r]));
         expected_entropies.push_back(softmax.entropy());
-        for (long i = 0; i < SIZE; i++) slopes.push_back(softmax.slope(i, targets[r]));
+        for (long i = 0; i < SIZE; i++) grads.push_back(softmax.grad(i, targets[r]));
     }
-    for (long become_slopes : {0, 1}) {
-        library.call<T>("target_logprobs", logits, targets, logprobs, entropies, ROWS, SIZE, become_slopes);
+    for (bool computes_grad : {false, true}) {
+        library.call("target_logprobs", kernels::target_logprobs_arguments<T>{.logits = logits.data(),
+                                                                              .targets = targets.data(),
+                                                                              .logprobs = logprobs.data(),
+                                                                              .entropies = entropies.data(),
+                                                                              .rows = ROWS,
+                                                                              .vocabulary = SIZE,
+                                                                              .computes_grad = computes_grad});
         check.near(logprobs, expected_logprobs), check.near(entropies, expected_entropies);
     }
-    check.near(logits, slopes);
+    check.near(logits, grads);
     return check.finish();
 }
 
@@ -80,7 +86,8 @@ template <typename T> bool check_draw(const Library &library) {
         expected.push_back(Ranking<T>(row, SIZE, choices[r]).drawn(choices[r].uniform));
         expected_logprobs.push_back(Softmax<T>(row).logprob(expected.back()));
     }
-    library.call<T>("draw", logits, choices, tokens, logprobs, rows, SIZE);
+    library.call("draw", kernels::draw_arguments<T>{logits.data(), choices.data(), tokens.data(), logprobs.data(), rows,
+                                                    SIZE});
     check.same(tokens, expected), check.near(logprobs, expected_logprobs);
     return check.finish();
 }

@@ -6,15 +6,14 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapters.philox import philox
-from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 from workers.engine.random_keys import random_key
 
 # Columns that have a counter each, for four numbers.
 SIMD_WIDTH = 16
 # Rows whose masks are made at once on a CPU without kernels: what its caches hold of them.
 MOST_ROWS = 64
-
-_DROPOUT = Kernel("dropout", "ppppnnnnnx")
 
 
 class Dropout:
@@ -44,11 +43,10 @@ class Dropout:
             rows = MOST_ROWS if x_NI.device.type == "cpu" else max(1, len(x_NI))
             parts = zip(*(part.split(rows) for part in (x_NI, self._samples_N, self._positions_N)), strict=True)
             return torch.cat([self._plain(x, samples, positions, group) for x, samples, positions in parts])
-        x_NI = x_NI.contiguous()
-        y_NI = torch.empty_like(x_NI)
-        tensors, sizes = (x_NI, y_NI, self._samples_N, self._positions_N), x_NI.shape
-        _DROPOUT(x_NI.dtype, *tensors, *sizes, group, self._key, self._least, self._factor)
-        return y_NI
+        return functional.dropout(
+            x_NI, self._samples_N, self._positions_N,
+            key=self._key, group=group, least=self._least, factor=self._factor,
+        )  # fmt: skip
 
     def _plain(self, x_NI: Tensor, samples_N: Tensor, positions_N: Tensor, group: int) -> Tensor:
         samples_N1, positions_N1 = samples_N[:, None], positions_N[:, None]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -39,7 +40,7 @@ class SegmentAttention:
         return self._part_by_part(layer, q_THD, k_TKD, v_TKD)
 
     @cached_property
-    def _sequences(self) -> Tensor:
+    def _sequences(self) -> np.ndarray:
         return sequences_of(self._families)
 
     def _part_by_part(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:

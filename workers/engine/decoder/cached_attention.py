@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
@@ -48,7 +49,7 @@ class SpanAttention:
         return self._span_by_span(layer, q_THD, k_TKD, v_TKD)
 
     @cached_property
-    def sequences(self) -> Tensor:
+    def sequences(self) -> np.ndarray:
         return sequences_in_cache((span.row, span.start, span.stop) for span in self._spans)
 
     def _span_by_span(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
@@ -82,7 +83,7 @@ class DecodeAttention:
         return self._row_by_row(layer, q_THD, k_TKD, v_TKD)
 
     @cached_property
-    def sequences(self) -> Tensor:
+    def sequences(self) -> np.ndarray:
         places = zip(self._rows, self._positions_T.tolist(), strict=True)
         return sequences_in_cache((row, position, position + 1) for row, position in places)
 

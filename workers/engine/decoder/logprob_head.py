@@ -7,13 +7,12 @@ from torch import Tensor
 from torch.nn.functional import softmax
 
 from workers.engine.decoder.head import Head
-from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 
 # Logits held at once, in elements: 64 MiB in fp32. Our own product is as fast with fewer, which glibc need not ask the
 # system for each time.
 CHUNK_ELEMENTS, PACKED_CHUNK_ELEMENTS = 1 << 24, 6 << 20
-
-_TARGET_LOGPROBS = Kernel("target_logprobs", "ppppnnn")
 
 
 def target_logprobs(hidden_ND: Tensor, head: Head, targets_N: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,16 +60,8 @@ def read(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool = False) -> t
     Where asked the logits become d logprob / d logits = onehot(target) - softmax(logits), rounded after the
     difference, which is small where the target is likely.
     """
-    method = _read_natively if have_kernels(logits_CV.device, logits_CV.dtype) else _read_plainly
+    method = functional.target_logprobs if have_kernels(logits_CV.device, logits_CV.dtype) else _read_plainly
     return method(logits_CV, targets_C, become_slopes)
-
-
-def _read_natively(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> tuple[Tensor, Tensor]:
-    assert logits_CV.is_contiguous()
-    logprobs_C = logits_CV.new_empty(len(targets_C), dtype=torch.float32)
-    entropies_C, targets_C = torch.empty_like(logprobs_C), targets_C.contiguous()
-    _TARGET_LOGPROBS(logits_CV.dtype, logits_CV, targets_C, logprobs_C, entropies_C, *logits_CV.shape, become_slopes)
-    return logprobs_C, entropies_C
 
 
 def _read_plainly(logits_CV: Tensor, targets_C: Tensor, become_slopes: bool) -> tuple[Tensor, Tensor]:

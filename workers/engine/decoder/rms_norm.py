@@ -5,10 +5,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from workers.engine.kernels.kernel import Kernel, have_kernels
-from workers.engine.kernels.strides import by_token
-
-_FORWARD, _BACKWARD = Kernel("rms_norm", "pnpxpnnn"), Kernel("rms_norm_backward", "pnpxppnnn")
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 
 
 class RmsNorm:
@@ -52,16 +50,10 @@ class _Native:
         self._weight_D, self._eps = weight_D, eps
 
     def normalised(self, x: Tensor) -> Tensor:
-        x = by_token(x)
-        y = torch.empty_like(x, memory_format=torch.contiguous_format)
-        _FORWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, y, *_sizes(x))
-        return y
+        return functional.rms_norm(x, self._weight_D, self._eps)
 
     def slope(self, x: Tensor, grad: Tensor) -> Tensor:
-        x, grad = by_token(x), grad.contiguous()
-        slope = torch.empty_like(grad)
-        _BACKWARD(x.dtype, x, x.stride(0), self._weight_D, self._eps, grad, slope, *_sizes(x))
-        return slope
+        return functional.rms_norm_backward(x, grad, self._weight_D, self._eps)
 
 
 class _Plain:
@@ -81,9 +73,3 @@ class _Plain:
         norm = torch.linalg.vector_norm(wide, dim=-1, keepdim=True)
         inverse = torch.addcmul(self._eps, norm, norm, value=1 / wide.shape[-1]).rsqrt_()
         return wide * inverse, inverse
-
-
-def _sizes(x: Tensor) -> tuple[int, int, int]:
-    """Tokens, heads and numbers of a head."""
-    length, *heads, size = x.shape
-    return length, heads[0] if heads else 1, size

@@ -5,10 +5,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workers.engine.kernels.kernel import Kernel, have_kernels
-from workers.engine.kernels.strides import by_token
-
-_TURN = Kernel("rotary", "pnppnpnnnnx")
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 
 
 class Rotation:
@@ -19,8 +17,8 @@ class Rotation:
         self._formula = formula(cos_TC, sin_TC)
 
     @property
-    def tables(self) -> tuple[Tensor, Tensor, int]:
-        """Cosines and sines as our kernels read them, and the stride from token to token."""
+    def tables(self) -> tuple[Tensor, Tensor]:
+        """Cosines and sines, for our kernels."""
         assert isinstance(self._formula, _Native)
         return self._formula.tables
 
@@ -81,16 +79,10 @@ class _Native:
     """In fp32, rounded once."""
 
     def __init__(self, cos_TC: Tensor, sin_TC: Tensor) -> None:
-        cos_TC, sin_TC = by_token(cos_TC), by_token(sin_TC)
-        assert cos_TC.stride() == sin_TC.stride()
-        self.tables = cos_TC, sin_TC, cos_TC.stride(0)
+        self.tables = cos_TC, sin_TC
 
     def turned(self, x_THD: Tensor, back: bool = False, out: Tensor | None = None) -> Tensor:
-        x_THD, (length, heads, size) = by_token(x_THD), x_THD.shape
-        y_THD = torch.empty_like(x_THD, memory_format=torch.contiguous_format) if out is None else out
-        places = (x_THD, x_THD.stride(0), *self.tables, y_THD, y_THD.stride(0))
-        _TURN(y_THD.dtype, *places, length, heads, size // 2, -1.0 if back else 1.0)
-        return y_THD
+        return functional.rotary(x_THD, *self.tables, back, out)
 
 
 class _Plain:

@@ -6,9 +6,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import silu
 
-from workers.engine.kernels.kernel import Kernel, have_kernels
-
-_FORWARD, _BACKWARD = Kernel("swiglu", "ppnn"), Kernel("swiglu_backward", "pppnn")
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 
 
 def swiglu(gate_up_TF: Tensor) -> Tensor:
@@ -38,16 +37,11 @@ class _Native:
 
     @staticmethod
     def activated(gate_up_TF: Tensor) -> Tensor:
-        gate_up_TF, (length, width) = gate_up_TF.contiguous(), gate_up_TF.shape
-        y_TF = gate_up_TF.new_empty(length, width // 2)
-        _FORWARD(y_TF.dtype, gate_up_TF, y_TF, length, width // 2)
-        return y_TF
+        return functional.swiglu(gate_up_TF)
 
     @staticmethod
     def slope(gate_up_TF: Tensor, grad_TF: Tensor) -> Tensor:
-        gate_up_TF, grad_TF, slope_TF = gate_up_TF.contiguous(), grad_TF.contiguous(), torch.empty_like(gate_up_TF)
-        _BACKWARD(slope_TF.dtype, gate_up_TF, grad_TF, slope_TF, *grad_TF.shape)
-        return slope_TF
+        return functional.swiglu_backward(gate_up_TF, grad_TF)
 
 
 class _Plain:

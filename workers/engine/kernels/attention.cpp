@@ -48,7 +48,8 @@ template <typename T> void ask(const T *from, long count) {
 
 template <typename T> struct Forward {
     Shape shape;
-    Heads<T> q, k, v, out;
+    Heads<const T> q, k, v;
+    Heads<T> out;
     Peaks peaks;
     KeyPanels<T> panels{shape, shape.size};
     Work work{};
@@ -73,7 +74,7 @@ template <typename T> struct Forward {
         return shape.cut(sequence).parts > 1 || s.leader != sequence || s.followers;
     }
     // Dot products with panels first..last - 1 that are made a pair at a time.
-    void dots_once(Series<T> keys, long rows, const Room &room, long first, long last, long stop) const {
+    void dots_once(Series<const T> keys, long rows, const Room &room, long first, long last, long stop) const {
         float *to = room.weights.get();
         for (long panel = first; panel < last; panel += 2, to += 2 * rows * SIMD_WIDTH) {
             long count = std::min(2L, last - panel);
@@ -90,7 +91,7 @@ template <typename T> struct Forward {
     void fetch(long item, long start) const {
         if (!k.cache_row || item >= items() || is_packed(sequence(item))) return;
         const Sequence &s = shape.sequences[sequence(item)];
-        long from = std::min(shape.first_seen(s.prefix) + start, s.keys()), to = std::min(from + SIMD_WIDTH, s.keys());
+        long from = std::min(shape.first_seen(s.prefix) + start, key_count(s)), to = std::min(from + SIMD_WIDTH, key_count(s));
         ask(k.of(s, head(item)).before + from * k.stride, (to - from) * k.stride);
         ask(v.of(s, head(item)).before + from * v.stride, (to - from) * v.stride);
     }
@@ -146,38 +147,37 @@ template <typename T> struct Forward {
 };
 
 // What a sequence brings, into the cache.
-template <typename T> void put(const Sequence &s, long head, long size, Heads<T> brought, Heads<T> cache) {
+template <typename T> void put(const Sequence &s, long head, long size, Heads<const T> brought, Heads<T> cache) {
     Series<T> rows = cache.of(s, head);
     for (long i = 0; i < s.length; i++) std::memcpy(rows.at(s.prefix + i), brought.own(s, head, i), size * sizeof(T));
 }
 
 template <typename T>
-void attend_pass(const Shape &shape, Heads<T> q, Heads<T> k, Heads<T> v, T *out, float *peaks, long tokens) {
+void attend_pass(const Shape &shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, T *out, float *peaks, long tokens) {
     Heads<T> seen{out, shape.heads * shape.value_size, shape.value_size};
     Forward<T>{shape, q, k, v, seen, {peaks, shape.heads, tokens}}.run([](const Sequence &, long) {});
 }
 
 template <typename T>
-void attend_cache(const Shape &shape, Heads<T> q, Heads<T> k, Heads<T> v, Heads<T> keys, Heads<T> values, T *out) {
+void attend_cache(const Shape &shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, Heads<T> keys,
+                  Heads<T> values, T *out) {
     Heads<T> seen{out, shape.heads * shape.value_size, shape.value_size};
-    Forward<T>{shape, q, keys, values, seen, {}}.run([&](const Sequence &s, long head) {
+    Forward<T>{shape, q, read_only(keys), read_only(values), seen, {}}.run([&](const Sequence &s, long head) {
         put(s, head, shape.size, k, keys);
         put(s, head, shape.value_size, v, values);
     });
 }
 
-#define EXPORT(T, ENDING)                                                                                              \
-    extern "C" void attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *out,          \
-                                       float *peaks, long tokens, SHAPE_ARGUMENTS) {                                   \
-        Heads<T> queries{q, q_stride, size}, keys{k, k_stride, size}, values{v, v_stride, value_size};                 \
-        attend_pass<T>(SHAPE, queries, keys, values, out, peaks, tokens);                                              \
-    }                                                                                                                  \
-    extern "C" void cached_attention_##ENDING(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *keys,  \
-                                              T *values, long length, T *out, SHAPE_ARGUMENTS) {                       \
-        Heads<T> held_keys{keys, size, length * size, kv_heads * length * size};                                       \
-        Heads<T> held_values{values, value_size, length * value_size, kv_heads * length * value_size};                 \
-        attend_cache<T>(SHAPE, {q, q_stride, size}, {k, k_stride, size}, {v, v_stride, value_size}, held_keys,         \
-                        held_values, out);                                                                             \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::attention(const attention_arguments<T> &a) {
+    Heads<const T> q{a.q, a.q_stride, a.size}, k{a.k, a.k_stride, a.size}, v{a.v, a.v_stride, a.value_size};
+    attend_pass<T>(shape_of(a), q, k, v, a.out, a.peaks, a.tokens);
+}
+EXPORT(attention)
+
+template <typename T> void kernels::cached_attention(const cached_attention_arguments<T> &a) {
+    Heads<const T> q{a.q, a.q_stride, a.size}, k{a.k, a.k_stride, a.size}, v{a.v, a.v_stride, a.value_size};
+    Heads<T> keys{a.keys, a.size, a.capacity * a.size, a.kv_heads * a.capacity * a.size};
+    Heads<T> values{a.values, a.value_size, a.capacity * a.value_size, a.kv_heads * a.capacity * a.value_size};
+    attend_cache<T>(shape_of(a), q, k, v, keys, values, a.out);
+}
+EXPORT(cached_attention)

@@ -4,18 +4,14 @@
 #include <memory>
 #include <vector>
 
+#include "kernel.h"
 #include "tiles.h"
 
 namespace attention {
 
-// Rows start..start + length - 1 of a pass, which go on from `prefix` keys: those of the pass from row `before` on,
-// or of row `before` of a cache. Sequence `leader`, the sequence itself if need be, is the one that consists of
-// those keys, and the `followers` after it go on from it.
-struct Sequence {
-    long start, length, before, prefix, leader, followers;
+using kernels::Sequence;
 
-    long keys() const { return prefix + length; }
-};
+inline long key_count(const Sequence &s) { return s.prefix + s.length; }
 
 // What one head holds for a sequence: `count` rows, then its own.
 template <typename T> struct Series {
@@ -39,6 +35,10 @@ template <typename T> struct Heads {
     T *own(const Sequence &s, long head, long i) const { return first + (s.start + i) * stride + head * head_stride; }
 };
 
+template <typename T> Heads<const T> read_only(Heads<T> heads) {
+    return {heads.first, heads.stride, heads.head_stride, heads.cache_row};
+}
+
 // Nearly equal parts of `length` rows, none of more than MOST_ROWS.
 struct Cut {
     long length, parts = (length + MOST_ROWS - 1) / MOST_ROWS;
@@ -59,7 +59,7 @@ struct Shape {
     Cut cut(long sequence) const { return {sequences[sequence].length * group()}; }
     long most_keys() const {
         long most = 0;
-        for (long s = 0; s < count; s++) most = std::max(most, sequences[s].keys());
+        for (long s = 0; s < count; s++) most = std::max(most, key_count(sequences[s]));
         return most;
     }
     // Whether it takes longer than to wake threads: by the multiplications, about.
@@ -71,10 +71,9 @@ struct Shape {
     }
 };
 
-#define SHAPE_ARGUMENTS                                                                                                \
-    long heads, long kv_heads, long size, long value_size, float scale, long window, const Sequence *sequences,        \
-        long count
-#define SHAPE Shape({heads, kv_heads, size, value_size, scale, window, sequences, count})
+template <typename Arguments> Shape shape_of(const Arguments &a) {
+    return {a.heads, a.kv_heads, a.size, a.value_size, a.scale, a.window, a.sequences, a.sequences_count};
+}
 
 // Rows of one head of keys: the query heads that share it, token after token.
 struct Tile {

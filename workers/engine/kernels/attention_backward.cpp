@@ -1,4 +1,4 @@
-// The slopes of attention by its queries, keys and values, in fp32 and rounded once; weights are computed again.
+// The gradients of attention by its queries, keys and values, in fp32 and rounded once; weights are computed again.
 //
 // First by queries, row by row as in the forward pass, then by keys: each key's sums go over the sequences that see it,
 // the query heads and the tokens, in this order, whichever thread computes them.
@@ -8,8 +8,9 @@ using namespace attention;
 
 constexpr long CHUNK = 8;  // Blocks of queries whose weights are held at once, in the pass by keys.
 
-// Scores from..to - 1 of a row become weights, and what meets them their slopes; the sum of both's products.
-static float score_slopes(float *scores, float *slopes, long stride, long blocks, float most, float inverse, long from,
+// Scores from..to - 1 of a row become weights, and the gradients by these weights become those by the scores. Returns the
+// sum of weight * gradient.
+static float softmax_backward(float *scores, float *grads, long stride, long blocks, float most, float inverse, long from,
                           long to) {
     Ints places = counted();
     Floats total{};
@@ -17,32 +18,33 @@ static float score_slopes(float *scores, float *slopes, long stride, long blocks
         Ints place = places + int32_t(block * SIMD_WIDTH), seen = (place >= int32_t(from)) & (place < int32_t(to));
         Floats weight = exponential(load(scores + block * stride) - most) * inverse;
         weight = select(seen, weight, all(0.0f));
-        Floats slope = select(seen, load(slopes + block * stride), all(0.0f));
+        Floats grad = select(seen, load(grads + block * stride), all(0.0f));
         store(scores + block * stride, weight);
-        store(slopes + block * stride, slope);
-        total += weight * slope;
+        store(grads + block * stride, grad);
+        total += weight * grad;
     }
     float along = folded(total, Plus{});
     for (long block = 0; block < blocks; block++) {
-        Floats slope = load(slopes + block * stride) - along;
-        store(slopes + block * stride, load(scores + block * stride) * slope);
+        Floats grad = load(grads + block * stride) - along;
+        store(grads + block * stride, load(scores + block * stride) * grad);
     }
     return along;
 }
 
 template <typename T> struct Backward {
     Shape shape;
-    Heads<T> q, k, v, slope, q_slope, k_slope, v_slope;
+    Heads<const T> q, k, v, grad;
+    Heads<T> q_grad, k_grad, v_grad;
     const float *peaks;
     long tokens;
     std::unique_ptr<float[]> along = room<float>(shape.heads * tokens + SIMD_WIDTH);
     KeyPanels<T> k_panels{shape, shape.size}, v_panels{shape, shape.value_size};
     Panels q_panels{shape.heads, shape.size * long(sizeof(T))};
-    Panels slope_panels{shape.heads, shape.value_size * long(sizeof(T))};
+    Panels grad_panels{shape.heads, shape.value_size * long(sizeof(T))};
 
     struct Room {
         std::unique_ptr<uint32_t[]> few, few_values;
-        std::unique_ptr<float[]> weights, slopes, sums, value_sums;
+        std::unique_ptr<float[]> weights, grads, sums, value_sums;
     };
     Room make_room() const {
         long weights = MOST_ROWS * std::max(shape.most_keys() + SIMD_WIDTH, CHUNK * SIMD_WIDTH);
@@ -55,23 +57,23 @@ template <typename T> struct Backward {
         const Sequence &s = shape.sequences[sequence];
         Tile tile(shape, sequence, kv_head, part);
         long rows = tile.rows, first = tile.first_block(), blocks = tile.last_block() - first;
-        float *weights = room.weights.get(), *slopes = room.slopes.get();
+        float *weights = room.weights.get(), *grads = room.grads.get();
         gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, k_panels.words, room.few.get());
-        gather([&](long r) { return slope.own(s, tile.head(r), tile.token(r)); }, rows, v_panels.words,
+        gather([&](long r) { return grad.own(s, tile.head(r), tile.token(r)); }, rows, v_panels.words,
                room.few_values.get());
         k_panels.dots(sequence, kv_head, rows, room.few.get(), first, first + blocks, shape.scale, weights);
-        v_panels.dots(sequence, kv_head, rows, room.few_values.get(), first, first + blocks, 1, slopes);
+        v_panels.dots(sequence, kv_head, rows, room.few_values.get(), first, first + blocks, 1, grads);
         for (long r = 0; r < rows; r++) {
             long place = tile.head(r) * tokens + s.start + tile.token(r), seen = first * SIMD_WIDTH;
-            along[place] = score_slopes(weights + r * SIMD_WIDTH, slopes + r * SIMD_WIDTH, rows * SIMD_WIDTH, blocks, peaks[place],
+            along[place] = softmax_backward(weights + r * SIMD_WIDTH, grads + r * SIMD_WIDTH, rows * SIMD_WIDTH, blocks, peaks[place],
                                         peaks[shape.heads * tokens + place], tile.from(r) - seen, tile.to(r) - seen);
         }
         std::fill_n(room.sums.get(), rows * shape.size, 0.0f);
-        mix_series(rows, slopes, k.of(s, kv_head), first * SIMD_WIDTH, tile.from(0), tile.to(rows - 1), room.sums.get(),
+        mix_series(rows, grads, k.of(s, kv_head), first * SIMD_WIDTH, tile.from(0), tile.to(rows - 1), room.sums.get(),
                    shape.size);
         for (long r = 0; r < rows; r++)
             scaled(room.sums.get() + r * shape.size, shape.size, shape.scale,
-                   q_slope.own(s, tile.head(r), tile.token(r)));
+                   q_grad.own(s, tile.head(r), tile.token(r)));
     }
 
     // Own keys start..stop - 1 of a sequence, for it and for those that go on from it.
@@ -86,9 +88,9 @@ template <typename T> struct Backward {
             for (long head = kv_head * group; head < (kv_head + 1) * group; head++)
                 add_reader(reader, head, s.prefix + start - shape.sequences[reader].prefix, rows, room);
         for (long r = 0; r < rows; r++) {
-            scaled(room.sums.get() + r * shape.size, shape.size, shape.scale, k_slope.own(s, kv_head, start + r));
+            scaled(room.sums.get() + r * shape.size, shape.size, shape.scale, k_grad.own(s, kv_head, start + r));
             scaled(room.value_sums.get() + r * shape.value_size, shape.value_size, 1,
-                   v_slope.own(s, kv_head, start + r));
+                   v_grad.own(s, kv_head, start + r));
         }
     }
 
@@ -99,32 +101,32 @@ template <typename T> struct Backward {
         for (long block = from / SIMD_WIDTH; block * SIMD_WIDTH < to; block += CHUNK) {
             long first = block * SIMD_WIDTH, stop = std::min(to, first + CHUNK * SIMD_WIDTH);
             long begin = std::max(from, first) - first, blocks = (stop - first + SIMD_WIDTH - 1) / SIMD_WIDTH;
-            float *weights = room.weights.get(), *slopes = room.slopes.get();
+            float *weights = room.weights.get(), *grads = room.grads.get();
             dot<T>(rows, room.few.get(), q_panels.of(reader, head) + first * k_panels.words, blocks, k_panels.words,
                    shape.scale, weights);
-            dot<T>(rows, room.few_values.get(), slope_panels.of(reader, head) + first * v_panels.words, blocks,
-                   v_panels.words, 1, slopes);
-            weigh(s, head, first, blocks, offset, rows, weights, slopes);
-            mix<T>(rows, weights, slope.own(s, head, first), slope.stride, begin, stop - first, room.value_sums.get(),
+            dot<T>(rows, room.few_values.get(), grad_panels.of(reader, head) + first * v_panels.words, blocks,
+                   v_panels.words, 1, grads);
+            weigh(s, head, first, blocks, offset, rows, weights, grads);
+            mix<T>(rows, weights, grad.own(s, head, first), grad.stride, begin, stop - first, room.value_sums.get(),
                    shape.value_size);
-            mix<T>(rows, slopes, q.own(s, head, first), q.stride, begin, stop - first, room.sums.get(), shape.size);
+            mix<T>(rows, grads, q.own(s, head, first), q.stride, begin, stop - first, room.sums.get(), shape.size);
         }
     }
     void weigh(const Sequence &s, long head, long first, long blocks, long offset, long rows, float *weights,
-               float *slopes) const {
+               float *grads) const {
         Ints places = counted();
         for (long block = 0; block < blocks; block++) {
             long token = first + block * SIMD_WIDTH, at = head * tokens + s.start + token;
             Floats most = load(peaks + at), inverse = load(peaks + shape.heads * tokens + at);
             Floats towards = load(&along[at]);
-            for (long r = 0; r < rows; r++, weights += SIMD_WIDTH, slopes += SIMD_WIDTH) {
+            for (long r = 0; r < rows; r++, weights += SIMD_WIDTH, grads += SIMD_WIDTH) {
                 long seen_from = offset + r, seen_to = std::min(s.length, seen_from + shape.window);
                 Ints place = places + int32_t(token);
                 Ints seen = (place >= int32_t(seen_from)) & (place < int32_t(seen_to));
                 Floats weight = exponential(load(weights) - most) * inverse;
                 weight = select(seen, weight, all(0.0f));
                 store(weights, weight);
-                store(slopes, select(seen, weight * (load(slopes) - towards), all(0.0f)));
+                store(grads, select(seen, weight * (load(grads) - towards), all(0.0f)));
             }
         }
     }
@@ -135,7 +137,7 @@ template <typename T> struct Backward {
         v_panels.fill(sequence, kv_head, v.of(s, kv_head));
         for (long head = kv_head * shape.group(); head < (kv_head + 1) * shape.group(); head++) {
             q_panels.fill(sequence, head, s.length, [&](long i) { return q.own(s, head, i); });
-            slope_panels.fill(sequence, head, s.length, [&](long i) { return slope.own(s, head, i); });
+            grad_panels.fill(sequence, head, s.length, [&](long i) { return grad.own(s, head, i); });
         }
     }
 
@@ -144,9 +146,9 @@ template <typename T> struct Backward {
         for (long s = 0; s < shape.count; s++) {
             queries.add(shape.cut(s).parts), keys.add(Cut{shape.sequences[s].length}.parts);
             k_panels.add(s), v_panels.add(s);
-            q_panels.add(shape.sequences[s].length), slope_panels.add(shape.sequences[s].length);
+            q_panels.add(shape.sequences[s].length), grad_panels.add(shape.sequences[s].length);
         }
-        for (Panels *panels : std::initializer_list<Panels *>{&k_panels, &v_panels, &q_panels, &slope_panels})
+        for (Panels *panels : std::initializer_list<Panels *>{&k_panels, &v_panels, &q_panels, &grad_panels})
             panels->allocate();
         bool wakes = shape.is_large();
 #pragma omp parallel if (wakes)
@@ -169,20 +171,19 @@ template <typename T> struct Backward {
     }
 };
 
-#define EXPORT(T, NAME)                                                                                                \
-    extern "C" void NAME(T *q, long q_stride, T *k, long k_stride, T *v, long v_stride, T *slope, long slope_stride,   \
-                         T *q_slope, T *k_slope, T *v_slope, const float *peaks, long tokens, SHAPE_ARGUMENTS) {       \
-        Backward<T>{SHAPE,                                                                                             \
-                    {q, q_stride, size},                                                                               \
-                    {k, k_stride, size},                                                                               \
-                    {v, v_stride, value_size},                                                                         \
-                    {slope, slope_stride, value_size},                                                                 \
-                    {q_slope, heads * size, size},                                                                     \
-                    {k_slope, kv_heads * size, size},                                                                  \
-                    {v_slope, kv_heads * value_size, value_size},                                                      \
-                    peaks,                                                                                             \
-                    tokens}                                                                                            \
-            .run();                                                                                                    \
+template <typename T> void kernels::attention_backward(const attention_backward_arguments<T> &a) {
+    Backward<T>{
+        shape_of(a),
+        {a.q, a.q_stride, a.size},
+        {a.k, a.k_stride, a.size},
+        {a.v, a.v_stride, a.value_size},
+        {a.grad, a.grad_stride, a.value_size},
+        {a.q_grad, a.heads * a.size, a.size},
+        {a.k_grad, a.kv_heads * a.size, a.size},
+        {a.v_grad, a.kv_heads * a.value_size, a.value_size},
+        a.peaks,
+        a.tokens,
     }
-EXPORT(float, attention_backward_float32)
-EXPORT(bf16, attention_backward_bfloat16)
+        .run();
+}
+EXPORT(attention_backward)

@@ -4,16 +4,14 @@
 #include <numeric>
 #include <vector>
 
+#include "interface.h"
 #include "softmax.h"
 
 namespace vocabulary {
 
-// As the caller's table has it.
-struct Choice {
-    double temperature, top_k, top_p, uniform;
+using kernels::Choice;
 
-    bool is_filtered(long size) const { return top_k < size || top_p < 1; }
-};
+inline bool is_filtered(const Choice &choice, long size) { return choice.top_k < size || choice.top_p < 1; }
 
 // Of a row at a temperature: e^(d / temperature), as `softmax` has it at 1.
 template <typename T> struct Mass {

@@ -1,5 +1,6 @@
 // Which token a uniform draws of a row of logits: temperature, then the best k, then the best by share of the mass.
 #include "bins.h"
+#include "kernel.h"
 
 namespace vocabulary {
 
@@ -34,7 +35,7 @@ long drawn(const T *row, long size, const Choice &choice, const Softmax &softmax
     if (temperature == 0) return lowest_best(row, size, softmax.highest);
     if (!std::isfinite(softmax.total)) return 0;
     Mass<T> mass{row, softmax.highest, temperature};
-    if (choice.is_filtered(size)) return Bins(mass, size).drawn(choice);
+    if (is_filtered(choice, size)) return Bins(mass, size).drawn(choice);
     if (temperature != 1)
         for (long start = 0; start < size; start += BLOCK)
             sums[start / BLOCK] = mass.sum(start, std::min(BLOCK, size - start));
@@ -55,10 +56,7 @@ void draw(const T *logits, const Choice *choices, int64_t *tokens, float *logpro
 
 }  // namespace vocabulary
 
-#define EXPORT(T, DTYPE)                                                                                              \
-    extern "C" void draw_##DTYPE(const T *logits, const vocabulary::Choice *choices, int64_t *tokens, float *logprobs,\
-                                 long rows, long size) {                                                              \
-        vocabulary::draw(logits, choices, tokens, logprobs, rows, size);                                              \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::draw(const draw_arguments<T> &a) {
+    vocabulary::draw(a.logits, a.choices, a.tokens, a.logprobs, a.rows, a.vocabulary);
+}
+EXPORT(draw)

@@ -3,7 +3,7 @@
 // What is kept depends on the key, the sample, the token's position in it, the group of layers and the column, and on
 // nothing else: they are the counter of Philox4x32-10 (Salmon et al. 2011, doi:10.1145/2063384.2063405), which gives
 // sixteen times four numbers for 64 columns.
-#include "simd.h"
+#include "kernel.h"
 
 namespace dropouts {
 
@@ -46,9 +46,8 @@ struct Mask {
 };
 
 template <typename T>
-void dropout(const T *x, T *y, const int64_t *samples, const int64_t *positions, long rows, long columns, long group,
-             long key, long least, float factor) {
-    Mask mask{uint64_t(key), uint32_t(group), uint32_t(least), factor};
+void dropout(const Mask &mask, const T *x, T *y, const int64_t *samples, const int64_t *positions, long rows,
+             long columns) {
 #pragma omp parallel for schedule(static) if (rows * columns > WORTH_THREADS)
     for (long r = 0; r < rows; r++)
         mask.row(x + r * columns, y + r * columns, columns, uint32_t(samples[r]), uint32_t(positions[r]));
@@ -56,10 +55,8 @@ void dropout(const T *x, T *y, const int64_t *samples, const int64_t *positions,
 
 }  // namespace dropouts
 
-#define EXPORT(T, ENDING)                                                                                            \
-    extern "C" void dropout_##ENDING(const T *x, T *y, const int64_t *samples, const int64_t *positions, long rows,   \
-                                     long columns, long group, long key, long least, float factor) {                  \
-        dropouts::dropout<T>(x, y, samples, positions, rows, columns, group, key, least, factor);                     \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::dropout(const dropout_arguments<T> &a) {
+    dropouts::Mask mask{a.key, a.group, a.least, a.factor};
+    dropouts::dropout(mask, a.x, a.y, a.samples, a.positions, a.rows, a.columns);
+}
+EXPORT(dropout)

@@ -1,19 +1,15 @@
-"""A kernel as Python calls it: by dtype, on tensors' memory."""
+"""Whether this process uses the kernels, and which library of them."""
 
 import ctypes
 import logging
-from functools import cached_property
 from pathlib import Path
 
-import numpy as np
 import torch
-from torch import Tensor
 
 from workers.engine.kernels.levels import chosen
 from workers.engine.kernels.library import is_whole, kernels_folder, library_file, load
 
 MODES = ("auto", "native", "torch")
-ARGUMENTS: dict[str, type[ctypes._SimpleCData]] = {"p": ctypes.c_void_p, "n": ctypes.c_int64, "x": ctypes.c_float}
 NOT_BUILT = "no kernels were built for this processor (`make setup` does, with a C++ compiler such as g++)"
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16"}
 
@@ -56,30 +52,7 @@ def have_kernels(device: torch.device, dtype: torch.dtype) -> bool:
     return _chosen[0] is not None
 
 
-def _plain(argument: object) -> object:
-    if isinstance(argument, Tensor):
-        return argument.data_ptr()
-    return argument.ctypes.data if isinstance(argument, np.ndarray) else argument
-
-
-class Kernel:
-    """A function of the library for each dtype: `name`_float32 and `name`_bfloat16.
-
-    Of its `arguments` a "p" is memory (a tensor, an array or None), an "n" an integer, an "x" a floating point number.
-    Strides are the caller's to mind.
-    """
-
-    def __init__(self, name: str, arguments: str) -> None:
-        self._name = name
-        self._types = [ARGUMENTS[kind] for kind in arguments]
-
-    def __call__(self, dtype: torch.dtype, *arguments: object) -> None:
-        self._functions[dtype](*map(_plain, arguments))
-
-    @cached_property
-    def _functions(self) -> "dict[torch.dtype, ctypes._NamedFuncPointer]":
-        assert _chosen and _chosen[0] is not None
-        functions = {dtype: _chosen[0][f"{self._name}_{ending}"] for dtype, ending in DTYPES.items()}
-        for function in functions.values():
-            function.argtypes, function.restype = self._types, None
-        return functions
+def library() -> ctypes.CDLL:
+    """The kernels that were chosen."""
+    assert _chosen and _chosen[0] is not None
+    return _chosen[0]

@@ -34,10 +34,10 @@ template <typename T> struct KeyPanels : Panels {
         const Sequence &s = shape.sequences[sequence];
         return s.leader == sequence ? 0 : s.prefix / SIMD_WIDTH;
     }
-    void add(long sequence) { Panels::add(shape.sequences[sequence].keys() - borrowed(sequence) * SIMD_WIDTH); }
+    void add(long sequence) { Panels::add(key_count(shape.sequences[sequence]) - borrowed(sequence) * SIMD_WIDTH); }
     void add_none() { Panels::add(0); }
-    void fill(long sequence, long head, Series<T> rows) {
-        long first = borrowed(sequence) * SIMD_WIDTH, count = shape.sequences[sequence].keys() - first;
+    void fill(long sequence, long head, Series<const T> rows) {
+        long first = borrowed(sequence) * SIMD_WIDTH, count = key_count(shape.sequences[sequence]) - first;
         Panels::fill(sequence, head, count, [&](long i) { return rows.at(first + i); });
     }
     // Dot products of `rows` gathered rows with the sequence's panels first..last - 1.
@@ -57,7 +57,7 @@ template <typename T> struct KeyPanels : Panels {
 
 // Adds the weighted rows from..to - 1 of a series to `sums`; the first block of weights begins with row `first`.
 template <typename T>
-void mix_series(long count, const float *weights, Series<T> rows, long first, long from, long to, float *sums,
+void mix_series(long count, const float *weights, Series<const T> rows, long first, long from, long to, float *sums,
                 long size) {
     long border = std::min(std::max(rows.count, from), to);
     const T *before = rows.before + first * rows.stride, *own = rows.own + (first - rows.count) * rows.stride;

@@ -10,7 +10,7 @@ from workers.engine.kernels.levels import Level
 
 SOURCES = Path(__file__).parent
 # -ffp-contract says what becomes of a * b + c: one rounding, in the sampler as in the trainer.
-FLAGS = ("-std=c++17", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
+FLAGS = ("-std=c++20", "-O3", "-ffp-contract=fast", "-fno-math-errno", "-fopenmp", "-fPIC")
 
 # At the end of a file that is whole: to load one that was cut short kills the process.
 END = b"celerity"

@@ -2,7 +2,7 @@
 // The rows are summed in their order, bf16 ones in pairs.
 #include <memory>
 
-#include "simd.h"
+#include "kernel.h"
 
 namespace outers {
 
@@ -80,10 +80,7 @@ void outer(const T *u, long u_stride, const T *v, long v_stride, float *sums, lo
 
 }  // namespace outers
 
-#define EXPORT(T, ENDING)                                                                                             \
-    extern "C" void outer_##ENDING(const T *u, long u_stride, const T *v, long v_stride, float *sums, long rows,      \
-                                   long width, long columns, float factor) {                                          \
-        outers::outer<T>(u, u_stride, v, v_stride, sums, rows, width, columns, factor);                               \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::outer(const outer_arguments<T> &a) {
+    outers::outer(a.u, a.u_stride, a.v, a.v_stride, a.sums, a.rows, a.width, a.columns, a.factor);
+}
+EXPORT(outer)

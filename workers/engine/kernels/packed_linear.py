@@ -4,17 +4,17 @@ import numpy as np
 from torch import Tensor
 from torch.nn.functional import pad
 
+from workers.engine.kernels.binding import Kernel
 from workers.engine.kernels.huge_pages import HugePages
-from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels.interface import record
+from workers.engine.kernels.kernel import have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
-# Of a route in route.h, and one of them.
-FIELDS, B_INPUTS = 8, 4
+ADAPTER_ROWS = record("AdapterRows")
 
 _weights = HugePages()
 
-_product = Kernel("product", "pppppppnnnnpn")
-_transpose = Kernel("transpose", "ppnn")
+_product, _transpose = Kernel("product"), Kernel("transpose")
 
 
 class PackedLinear:
@@ -35,10 +35,10 @@ class PackedLinear:
         return have_kernels(weight_OI.device, weight_OI.dtype) and all(size % step == 0 for size in weight_OI.shape)
 
     def transposed(self) -> "PackedLinear":
-        """x -> W^T x: a copy, for the slopes of a backward pass."""
+        """x -> W^T x: a copy, for the gradients of a backward pass."""
         _, steps, _, step = self._panels.shape
         turned = self._panels.new_empty(-(-steps * step // PANEL), self.outputs // step, PANEL, step)
-        _transpose(turned.dtype, self._panels, turned, self.outputs, self.inputs)
+        _transpose(turned.dtype, w=self._panels, transposed=turned, outputs=self.outputs, inputs=self.inputs)
         return PackedLinear(turned, self.inputs)
 
     @property
@@ -51,18 +51,20 @@ class PackedLinear:
         return self.adapted(x_MI, x_MI, plus_MO, base_alone(len(x_MI)))[0]
 
     def adapted(
-        self, x_MI: Tensor, adapter_x_MI: Tensor, plus_MO: Tensor | None, table: np.ndarray
+        self, x_MI: Tensor, adapter_x_MI: Tensor, plus_MO: Tensor | None, adapter_rows: np.ndarray
     ) -> tuple[Tensor, Tensor]:
-        """W x + b + plus + B h, rounded once, and h = A adapter_x [M, most columns] of the routes in `table`."""
+        """W x + b + plus + B h, rounded once, and h = A adapter_x [M, largest width]; `adapter_rows` [N]."""
         # The kernel would read past the end.
         assert x_MI.dtype is self._panels.dtype and x_MI.shape[1] == self.inputs
-        width = int(table[:, 2].max())
+        width = int(adapter_rows["width"].max())
         x_MI, adapter_x_MI = x_MI.contiguous(), adapter_x_MI.contiguous()
         plus_MO = None if plus_MO is None else plus_MO.contiguous()
         y_MO, h_MS = x_MI.new_empty(len(x_MI), self.outputs), x_MI.new_empty(len(x_MI), width)
-        tensors = (x_MI, adapter_x_MI, self._panels, self._bias, plus_MO, y_MO, h_MS)
-        sizes = (len(x_MI), self.inputs, self.outputs, width)
-        _product(x_MI.dtype, *tensors, *sizes, table, len(table))
+        _product(
+            self._panels.dtype, x=x_MI, adapter_x=adapter_x_MI, w=self._panels, bias=self._bias, plus=plus_MO, y=y_MO,
+            h=h_MS, length=len(x_MI), inputs=self.inputs, outputs=self.outputs, h_width=width,
+            adapter_rows=adapter_rows,
+        )  # fmt: skip
         return y_MO, h_MS
 
     def dense(self) -> Tensor:
@@ -75,7 +77,7 @@ class PackedLinear:
 
 
 def base_alone(length: int) -> np.ndarray:
-    """The table of a pass without adapters: as `Route` in route.h."""
-    table = np.zeros((1, FIELDS), np.int64)
-    table[0, 1] = length
-    return table
+    """The ADAPTER_ROWS of a pass without adapters."""
+    adapter_rows = np.zeros(1, ADAPTER_ROWS)
+    adapter_rows["stop"] = length
+    return adapter_rows

@@ -4,10 +4,13 @@
 // product reads memory in one direction. A row's sum goes over the inputs in order, then over h.
 #include <omp.h>
 
+#include "kernel.h"
 #include "tile.h"
 
 // Named, since templates of several files share one library.
 namespace products {
+
+using kernels::AdapterRows;
 
 // Rows that are worked on together, panel after panel: a multiple of what any level's tiles have.
 constexpr long BLOCK_ROWS = 96;
@@ -20,22 +23,22 @@ template <typename T> struct Layer {
     const float *bias;
     const T *plus;
     T *y, *h;
-    long inputs, outputs, h_stride;
+    long inputs, outputs, h_width;
     float *sums;  // [rows, outputs filled up to PANEL] between the parts, where there are several.
     long from, to;  // The inputs of this part.
 
-    template <long R> void low_rank_tile(const Route<T> &route, long panel, long row) const {
-        long columns = route.columns - panel * PANEL;
+    template <long R> void low_rank_tile(const AdapterRows<T> &adapter, long panel, long row) const {
+        long columns = adapter.columns - panel * PANEL;
         if (columns > SIMD_WIDTH)
-            low_rank<R, true>(route, panel, row);
+            low_rank<R, true>(adapter, panel, row);
         else if (columns > 0)
-            low_rank<R, false>(route, panel, row);
+            low_rank<R, false>(adapter, panel, row);
     }
-    template <long R, bool both> void low_rank(const Route<T> &route, long panel, long row) const {
+    template <long R, bool both> void low_rank(const AdapterRows<T> &adapter, long panel, long row) const {
         Tile<T, R, both> tile;
         tile.begin(nullptr);
-        tile.add(adapter_x.from(row, 0), route.a + panel * PANEL * inputs, inputs);
-        tile.end(nullptr, h + row * h_stride + panel * PANEL, h_stride, both ? PANEL : SIMD_WIDTH);
+        tile.add(adapter_x.from(row, 0), adapter.a + panel * PANEL * inputs, inputs);
+        tile.end(nullptr, h + row * h_width + panel * PANEL, h_width, both ? PANEL : SIMD_WIDTH);
     }
     // The part of the frozen weights, begun or gone on with; whether it is the last.
     template <long R> ALWAYS bool frozen(Tile<T, R> &tile, long panel, long row) const {
@@ -55,29 +58,29 @@ template <typename T> struct Layer {
             for (long at = 0; at < PANEL; at += 64 / sizeof(T))
                 __builtin_prefetch(y + (row + r) * outputs + panel * PANEL + at, 1);
     }
-    template <long R> ALWAYS void finish(Tile<T, R> &tile, const Route<T> &route, long panel, long row) const {
-        if (route.width) {
-            const T *b = route.b + panel * PANEL * route.b_inputs;
-            tile.add({h + row * h_stride + route.firsts[panel], h_stride}, b, route.b_inputs);
+    template <long R> ALWAYS void finish(Tile<T, R> &tile, const AdapterRows<T> &adapter, long panel, long row) const {
+        if (adapter.width) {
+            const T *b = adapter.b + panel * PANEL * adapter.b_inputs;
+            tile.add({h + row * h_width + adapter.firsts[panel], h_width}, b, adapter.b_inputs);
         }
         long place = row * outputs + panel * PANEL;
         tile.end(plus ? plus + place : nullptr, y + place, outputs, outputs - panel * PANEL);
     }
-    // Rows of one route.
-    template <long R> void tile(const Route<T> &route, long panel, long row) const {
+    // Rows of one adapter.
+    template <long R> void tile(const AdapterRows<T> &adapter, long panel, long row) const {
         Tile<T, R> tile;
         expect<R>(panel, row);
-        if (frozen(tile, panel, row)) finish(tile, route, panel, row);
+        if (frozen(tile, panel, row)) finish(tile, adapter, panel, row);
     }
-    // Rows of several routes: the frozen weights' sums of all of them, and then what each route adds to its own.
+    // Rows of several adapters: the sums over the frozen weights of all rows, and then what each adapter adds to its own.
     template <long R> void begin_mixed(long panel, long row, float *mixed) const {
         Tile<T, R> tile;
         if (frozen(tile, panel, row)) tile.wait(mixed, PANEL);
     }
-    template <long R> void finish_mixed(const Route<T> &route, long panel, long row, float *mixed) const {
+    template <long R> void finish_mixed(const AdapterRows<T> &adapter, long panel, long row, float *mixed) const {
         Tile<T, R> tile;
         tile.go_on(mixed, PANEL);
-        finish(tile, route, panel, row);
+        finish(tile, adapter, panel, row);
     }
 };
 
@@ -91,26 +94,26 @@ template <long MOST, typename F> void tiles(long start, long stop, F f) {
 }
 
 template <typename T> struct Product {
-    const Route<T> *routes;
+    const AdapterRows<T> *adapters;
     long count;
 
-    // f(route, from, to) for the routes that rows start..stop - 1 are on.
-    template <typename F> void on_routes(long start, long stop, F f) const {
+    // f(adapter, from, to) for the adapters that rows start..stop - 1 use.
+    template <typename F> void on_adapters(long start, long stop, F f) const {
         for (long r = 0; r < count; r++) {
-            long from = std::max(routes[r].start, start), to = std::min(routes[r].stop, stop);
-            if (from < to) f(routes[r], from, to);
+            long from = std::max(adapters[r].start, start), to = std::min(adapters[r].stop, stop);
+            if (from < to) f(adapters[r], from, to);
         }
     }
-    void halfway(const Layer<T> &layer, const Route<T> &route, long panel, long start, long stop) const {
-        tiles<MOST_ROWS<T>>(std::max(route.start, start), std::min(route.stop, stop), [&](long from, auto rows) {
-            layer.template low_rank_tile<rows>(route, panel, from);
+    void halfway(const Layer<T> &layer, const AdapterRows<T> &adapter, long panel, long start, long stop) const {
+        tiles<MOST_ROWS<T>>(std::max(adapter.start, start), std::min(adapter.stop, stop), [&](long from, auto rows) {
+            layer.template low_rank_tile<rows>(adapter, panel, from);
         });
     }
     void sums(const Layer<T> &layer, long panel, long start, long stop) const {
         tiles<MOST_ROWS<T>>(start, stop, [&](long from, auto rows) {
-            const Route<T> *alone = nullptr;
-            on_routes(from, from + rows, [&](const Route<T> &route, long first, long last) {
-                if (last - first == rows) alone = &route;
+            const AdapterRows<T> *alone = nullptr;
+            on_adapters(from, from + rows, [&](const AdapterRows<T> &adapter, long first, long last) {
+                if (last - first == rows) alone = &adapter;
             });
             alone ? layer.template tile<rows>(*alone, panel, from) : mixed<rows>(layer, panel, from);
         });
@@ -119,9 +122,9 @@ template <typename T> struct Product {
         float sums[R * PANEL];
         layer.template begin_mixed<R>(panel, row, sums);
         if (layer.to < layer.inputs) return;
-        on_routes(row, row + R, [&](const Route<T> &route, long first, long last) {
+        on_adapters(row, row + R, [&](const AdapterRows<T> &adapter, long first, long last) {
             with_constant<R>(last - first, [&](auto rows) {
-                layer.template finish_mixed<rows>(route, panel, first, sums + (first - row) * PANEL);
+                layer.template finish_mixed<rows>(adapter, panel, first, sums + (first - row) * PANEL);
             });
         });
     }
@@ -166,7 +169,7 @@ template <typename T> void run(Layer<T> layer, const Product<T> &product, long l
     layer.x = stepped(layer.x, length, layer.inputs, memory);
     if (is_same)
         layer.adapter_x = layer.x;
-    else if (layer.h_stride)
+    else if (layer.h_width)
         layer.adapter_x = stepped(layer.adapter_x, length, layer.inputs, adapter_memory);
     auto sums = room<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
 #pragma omp parallel if (wakes)
@@ -174,9 +177,9 @@ template <typename T> void run(Layer<T> layer, const Product<T> &product, long l
         [[maybe_unused]] TileScope<T> scope;
         Layer<T> part = layer;
         part.sums = sums.get();
-        if (layer.h_stride)
-            each(layer.h_stride / PANEL, product.count, length, [&](long panel, long route, long start, long stop) {
-                product.halfway(part, product.routes[route], panel, start, stop);
+        if (layer.h_width)
+            each(layer.h_width / PANEL, product.count, length, [&](long panel, long adapter, long start, long stop) {
+                product.halfway(part, product.adapters[adapter], panel, start, stop);
             });
         for (part.from = 0; part.from < layer.inputs; part.from = part.to) {
             part.to = std::min(part.from + PART_INPUTS, layer.inputs);
@@ -189,13 +192,9 @@ template <typename T> void run(Layer<T> layer, const Product<T> &product, long l
 
 }  // namespace products
 
-using namespace products;
-
-#define EXPORT(T, NAME)                                                                                              \
-    extern "C" void NAME(const T *x, const T *adapter_x, const T *w, const float *bias, const T *plus, T *y, T *h,    \
-                         long length, long inputs, long outputs, long h_stride, const Route<T> *routes, long count) { \
-        Layer<T> layer{{x, inputs}, {adapter_x, inputs}, w, bias, plus, y, h, inputs, outputs, h_stride, nullptr, 0, 0};                  \
-        run<T>(layer, {routes, count}, length);                                                                       \
-    }
-EXPORT(float, product_float32)
-EXPORT(bf16, product_bfloat16)
+template <typename T> void kernels::product(const product_arguments<T> &a) {
+    products::Layer<T> layer{{a.x, a.inputs}, {a.adapter_x, a.inputs}, a.w, a.bias, a.plus, a.y, a.h, a.inputs, a.outputs,
+                             a.h_width, nullptr, 0, 0};
+    products::run<T>(layer, {a.adapter_rows, a.adapter_rows_count}, a.length);
+}
+EXPORT(product)

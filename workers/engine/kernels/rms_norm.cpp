@@ -1,5 +1,5 @@
-// y = x / sqrt(mean(x^2) + eps) * w of each head's numbers, and its slope; tokens lie `stride` apart in x.
-#include "simd.h"
+// y = x / sqrt(mean(x^2) + eps) * w of each head's numbers, and its gradient; tokens lie `stride` apart in x.
+#include "kernel.h"
 
 namespace {
 
@@ -24,7 +24,7 @@ template <typename T> struct Norm {
             store(y + i, load(from + i, count) * scale * load(weight + i, count), count);
         });
     }
-    void backward(const T *from, const T *grad, T *slope) const {
+    void backward(const T *from, const T *grad, T *x_grad) const {
         Floats squares{}, dots{};
         each(size, [&](long i, auto count) {
             Floats numbers = load(from + i, count);
@@ -35,7 +35,7 @@ template <typename T> struct Norm {
         each(size, [&](long i, auto count) {
             Floats weighted = load(grad + i, count) * load(weight + i, count);
             Floats across = fused(load(from + i, count), all(-along), weighted);
-            store(slope + i, across * scale, count);
+            store(x_grad + i, across * scale, count);
         });
     }
 };
@@ -45,22 +45,20 @@ template <typename T> void forward(const Norm<T> &norm, T *y, long rows) {
     for (long row = 0; row < rows; row++) norm.forward(norm.row(row), y + row * norm.size);
 }
 
-template <typename T> void backward(const Norm<T> &norm, const T *grad, T *slope, long rows) {
+template <typename T> void backward(const Norm<T> &norm, const T *grad, T *x_grad, long rows) {
 #pragma omp parallel for if (rows * norm.size > WORTH_THREADS)
     for (long row = 0; row < rows; row++)
-        norm.backward(norm.row(row), grad + row * norm.size, slope + row * norm.size);
+        norm.backward(norm.row(row), grad + row * norm.size, x_grad + row * norm.size);
 }
 
 }  // namespace
 
-#define EXPORT(T, DTYPE)                                                                                              \
-    extern "C" void rms_norm_##DTYPE(const T *x, long stride, const float *weight, float eps, T *y, long length,      \
-                                     long heads, long size) {                                                         \
-        forward<T>({x, stride, weight, eps, heads, size}, y, length * heads);                                         \
-    }                                                                                                                 \
-    extern "C" void rms_norm_backward_##DTYPE(const T *x, long stride, const float *weight, float eps, const T *grad, \
-                                              T *slope, long length, long heads, long size) {                         \
-        backward<T>({x, stride, weight, eps, heads, size}, grad, slope, length * heads);                              \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::rms_norm(const rms_norm_arguments<T> &a) {
+    forward<T>({a.x, a.x_stride, a.weight, a.eps, a.heads, a.size}, a.y, a.length * a.heads);
+}
+EXPORT(rms_norm)
+
+template <typename T> void kernels::rms_norm_backward(const rms_norm_backward_arguments<T> &a) {
+    backward<T>({a.x, a.x_stride, a.weight, a.eps, a.heads, a.size}, a.grad, a.x_grad, a.length * a.heads);
+}
+EXPORT(rms_norm_backward)

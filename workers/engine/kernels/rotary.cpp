@@ -1,12 +1,12 @@
-// Each head's vector turned by its token's angles, its halves as the pairs that turn; y may be x.
-#include "simd.h"
+// Each head's vector rotated by its token's angles: number i of its first half and number i of its second are a pair.
+#include "kernel.h"
 
 namespace {
 
-template <typename T> struct Turn {
+template <typename T> struct Rotation {
     const T *cos, *sin;
     long pairs;
-    float sign;  // -1 turns back.
+    float sign;  // -1 rotates back.
 
     void operator()(const T *x, T *y) const {
         each(pairs, [&](long i, auto count) {
@@ -18,23 +18,14 @@ template <typename T> struct Turn {
     }
 };
 
-// Tokens lie so many numbers apart: in x, in the tables of cosines and sines, in y.
-template <typename T>
-void turn(const T *x, long x_stride, const T *cos, const T *sin, long table_stride, T *y, long y_stride, long length,
-          long heads, long pairs, float sign) {
-#pragma omp parallel for if (length * heads * pairs > WORTH_THREADS)
-    for (long t = 0; t < length; t++) {
-        Turn<T> turn{cos + t * table_stride, sin + t * table_stride, pairs, sign};
-        for (long h = 0; h < heads; h++) turn(x + t * x_stride + h * 2 * pairs, y + t * y_stride + h * 2 * pairs);
-    }
-}
-
 }  // namespace
 
-#define EXPORT(T, DTYPE)                                                                                              \
-    extern "C" void rotary_##DTYPE(const T *x, long x_stride, const T *cos, const T *sin, long table_stride, T *y,    \
-                                   long y_stride, long length, long heads, long pairs, float sign) {                  \
-        turn<T>(x, x_stride, cos, sin, table_stride, y, y_stride, length, heads, pairs, sign);                        \
+template <typename T> void kernels::rotary(const rotary_arguments<T> &a) {
+#pragma omp parallel for if (a.length * a.heads * a.pairs > WORTH_THREADS)
+    for (long t = 0; t < a.length; t++) {
+        Rotation<T> rotate{a.cos + t * a.cos_stride, a.sin + t * a.sin_stride, a.pairs, a.sign};
+        for (long h = 0; h < a.heads; h++)
+            rotate(a.x + t * a.x_stride + h * 2 * a.pairs, a.y + t * a.y_stride + h * 2 * a.pairs);
     }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+}
+EXPORT(rotary)

@@ -1,5 +1,7 @@
-// What a row of logits says of a token: its logprob, that one's slope, and the entropy.
+// What a row of logits says of a token: its logprob, the gradient of that, and the entropy.
 #include "softmax.h"
+
+#include "kernel.h"
 
 namespace vocabulary {
 
@@ -29,8 +31,8 @@ template <typename T> Softmax softmax(const T *row, long size, double *sums) {
 template Softmax softmax(const float *, long, double *);
 template Softmax softmax(const bf16 *, long, double *);
 
-// onehot(target) - softmax: the logprob's slope. Small where the target is likely, so rounded after the difference.
-template <typename T> void become_slope(T *row, long size, long target, const Softmax &softmax) {
+// onehot(target) - softmax: the gradient of the logprob. It is small where the target is likely, so rounded after the difference.
+template <typename T> void become_grad(T *row, long size, long target, const Softmax &softmax) {
     // In fp64, whose expm1 every C library rounds to the same fp32 number, all but surely; expm1f has bits of its own.
     float at_target = -std::expm1(double(softmax.logprob(one(row[target])))), scale = -1 / softmax.total;
     each(size, [&](long i, auto count) {
@@ -41,23 +43,20 @@ template <typename T> void become_slope(T *row, long size, long target, const So
 
 template <typename T>
 void target_logprobs(T *logits, const int64_t *targets, float *logprobs, float *entropies, long rows, long vocabulary,
-                     bool become_slopes) {
+                     bool computes_grad) {
 #pragma omp parallel for if (rows > 1 && rows * vocabulary > WORTH_THREADS / 4)
     for (long row = 0; row < rows; row++) {
         T *from = logits + row * vocabulary;
         Softmax softmax = vocabulary::softmax(from, vocabulary, nullptr);
         logprobs[row] = softmax.logprob(one(from[targets[row]]));
         entropies[row] = softmax.entropy();
-        if (become_slopes) become_slope(from, vocabulary, targets[row], softmax);
+        if (computes_grad) become_grad(from, vocabulary, targets[row], softmax);
     }
 }
 
 }  // namespace vocabulary
 
-#define EXPORT(T, DTYPE)                                                                                              \
-    extern "C" void target_logprobs_##DTYPE(T *logits, const int64_t *targets, float *logprobs, float *entropies,     \
-                                            long rows, long vocabulary, long become_slopes) {                         \
-        vocabulary::target_logprobs(logits, targets, logprobs, entropies, rows, vocabulary, become_slopes);           \
-    }
-EXPORT(float, float32)
-EXPORT(bf16, bfloat16)
+template <typename T> void kernels::target_logprobs(const target_logprobs_arguments<T> &a) {
+    vocabulary::target_logprobs(a.logits, a.targets, a.logprobs, a.entropies, a.rows, a.vocabulary, a.computes_grad);
+}
+EXPORT(target_logprobs)

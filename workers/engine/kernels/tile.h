@@ -1,7 +1,7 @@
 // The sums of some rows and one panel of a product, in registers.
 #pragma once
 
-#include "route.h"
+#include "panel.h"
 
 namespace products {
 

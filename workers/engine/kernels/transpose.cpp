@@ -1,5 +1,6 @@
 // The panels of W^T from those of W (see product.cpp): what a backward pass multiplies by.
-#include "route.h"
+#include "kernel.h"
+#include "panel.h"
 #include "square.h"
 
 namespace transposes {
@@ -52,9 +53,7 @@ template <typename T> void turn(const T *from, T *to, long outputs, long inputs)
 
 }  // namespace transposes
 
-extern "C" void transpose_float32(const float *from, float *to, long outputs, long inputs) {
-    transposes::turn(from, to, outputs, inputs);
+template <typename T> void kernels::transpose(const transpose_arguments<T> &a) {
+    transposes::turn(a.w, a.transposed, a.outputs, a.inputs);
 }
-extern "C" void transpose_bfloat16(const bf16 *from, bf16 *to, long outputs, long inputs) {
-    transposes::turn(from, to, outputs, inputs);
-}
+EXPORT(transpose)

@@ -9,15 +9,14 @@ from torch.nn.functional import log_softmax, pad
 
 from domain.sample import SamplingParams
 from workers.engine.decoder.logprob_head import chunks
-from workers.engine.kernels.kernel import Kernel, have_kernels
+from workers.engine.kernels import functional
+from workers.engine.kernels.kernel import have_kernels
 
 BLOCK = 256
 # Logits taken at once on a CPU, in elements: what its caches hold of them. A pass over more costs five times as much.
 CHUNK_ELEMENTS = 1 << 19
 
 Method = Callable[[Tensor, list[SamplingParams], Tensor], Tensor]
-
-_DRAW = Kernel("draw", "ppppnn")
 
 
 def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
@@ -32,15 +31,12 @@ def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float])
 
 
 def _draw_natively(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
-    logits_BV, (rows, vocabulary) = logits_BV.contiguous(), logits_BV.shape
-    # As `Choice` in draw.cpp.
-    choices_B4 = torch.tensor(
-        [(one.temperature, one.top_k if one.top_k > 0 else vocabulary, one.top_p, uniform)
-         for one, uniform in zip(params, uniforms, strict=True)], dtype=torch.float64,
-    )  # fmt: skip
-    tokens_B, logprobs_B = torch.empty(rows, dtype=torch.int64), torch.empty(rows)
-    _DRAW(logits_BV.dtype, logits_BV, choices_B4, tokens_B, logprobs_B, rows, vocabulary)
-    return tokens_B, logprobs_B
+    vocabulary = logits_BV.shape[1]
+    choices = [
+        (one.temperature, one.top_k if one.top_k > 0 else vocabulary, one.top_p, uniform)
+        for one, uniform in zip(params, uniforms, strict=True)
+    ]
+    return functional.draw(logits_BV, choices)
 
 
 def _draw_plainly(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:

@@ -3,27 +3,29 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
 from workers.engine.backends.causal_attention import AttentionLayer
 from workers.engine.backends.kv_cache import KvCache
-from workers.engine.kernels.kernel import Kernel
+from workers.engine.kernels.binding import Kernel
+from workers.engine.kernels.interface import record
 
-# The kernels' numbers at once: head sizes are multiples of it, and their reads of peaks end on one.
+# The numbers of a vector: head sizes are multiples of it, and as many are read after the last of the peaks.
 SIMD_WIDTH = 16
 # Further back than any token.
 NO_WINDOW = 1 << 62
 
-_shape = "nnnnxnpn"
-_over_pass = Kernel("attention", "pnpnpnppn" + _shape)
-_backward = Kernel("attention_backward", "pnpnpnpnppppn" + _shape)
-_from_cache = Kernel("cached_attention", "pnpnpnppnp" + _shape)
+_SEQUENCE = record("Sequence")
+
+_attention, _attention_backward = Kernel("attention"), Kernel("attention_backward")
+_cached_attention = Kernel("cached_attention")
 
 
-def sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> Tensor:
-    """What `over_pass` reads, int64 [sequences, 6]: of families as in SegmentAttention."""
+def sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> np.ndarray:
+    """What `over_pass` reads: of families as in SegmentAttention."""
     rows: list[tuple[int, ...]] = []
     start = 0
     for prefix, suffixes in families:
@@ -34,20 +36,20 @@ def sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> Tensor:
         for length in suffixes:
             rows.append((start, length, before, prefix, leader if prefix else len(rows), 0))
             start += length
-    return torch.tensor(rows, dtype=torch.int64).view(-1, 6)
+    return np.array(rows, _SEQUENCE)
 
 
-def sequences_in_cache(spans: Iterable[tuple[int, int, int]]) -> Tensor:
+def sequences_in_cache(spans: Iterable[tuple[int, int, int]]) -> np.ndarray:
     """What `from_cache` reads: of spans one after the other, each its row and where it starts and stops in it."""
     rows: list[tuple[int, ...]] = []
     at = 0
     for index, (row, start, stop) in enumerate(spans):
         rows.append((at, stop - start, row, start, index, 0))
         at += stop - start
-    return torch.tensor(rows, dtype=torch.int64).view(-1, 6)
+    return np.array(rows, _SEQUENCE)
 
 
-def over_pass(sequences: Tensor, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+def over_pass(sequences: np.ndarray, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
     """[T, H, D of v]."""
     q, k, v = filled(q_THD), filled(k_TKD), filled(v_TKD)
     if torch.is_grad_enabled() and q.requires_grad:
@@ -58,14 +60,16 @@ def over_pass(sequences: Tensor, layer: AttentionLayer, q_THD: Tensor, k_TKD: Te
 
 
 def from_cache(
-    sequences: Tensor, layer: AttentionLayer, cache: KvCache, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
+    sequences: np.ndarray, layer: AttentionLayer, cache: KvCache, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
 ) -> Tensor:
     """[T, H, D of v]; the new keys and values are put into the cache."""
     q, k, v = filled(q_THD), filled(k_TKD), filled(v_TKD)
     out = q.new_empty(*q.shape[:2], v.shape[2])
-    memory = [part for tensor in (q, k, v) for part in (tensor, tensor.stride(0))]
-    held = cache.memory(layer.index, k, v)
-    _from_cache(q.dtype, *memory, *held, held[0].shape[2], out, *_shape_of(sequences, layer, q, k, v))
+    keys, values = cache.memory(layer.index, k, v)
+    sizes = _sizes(layer, q, k, v)
+    _cached_attention(
+        q.dtype, q=q, k=k, v=v, keys=keys, values=values, capacity=keys.shape[2], out=out, sequences=sequences, **sizes
+    )
     return out if v is v_TKD else out[..., : v_TKD.shape[-1]]
 
 
@@ -81,7 +85,7 @@ def filled(x_THD: Tensor) -> Tensor:
 class _OverPass(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, sequences: Tensor, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
+        ctx: Any, sequences: np.ndarray, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor
     ) -> Tensor:
         peaks = torch.empty(2 * q_THD.shape[0] * q_THD.shape[1] + SIMD_WIDTH)
         ctx.sequences, ctx.layer = sequences, layer
@@ -91,21 +95,25 @@ class _OverPass(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         q, k, v, peaks = ctx.saved_tensors
-        slopes = [torch.empty(part.shape, dtype=part.dtype) for part in (q, k, v)]
-        memory = [part for tensor in (q, k, v, filled(grads[0])) for part in (tensor, tensor.stride(0))]
-        _backward(q.dtype, *memory, *slopes, peaks, len(q), *_shape_of(ctx.sequences, ctx.layer, q, k, v))
-        return None, None, *slopes
+        q_grad, k_grad, v_grad = (torch.empty(part.shape, dtype=part.dtype) for part in (q, k, v))
+        _attention_backward(
+            q.dtype, q=q, k=k, v=v, grad=filled(grads[0]), q_grad=q_grad, k_grad=k_grad, v_grad=v_grad, peaks=peaks,
+            tokens=len(q), sequences=ctx.sequences, **_sizes(ctx.layer, q, k, v),
+        )  # fmt: skip
+        return None, None, q_grad, k_grad, v_grad
 
 
 def _attended(
-    sequences: Tensor, layer: AttentionLayer, q: Tensor, k: Tensor, v: Tensor, peaks: Tensor | None
+    sequences: np.ndarray, layer: AttentionLayer, q: Tensor, k: Tensor, v: Tensor, peaks: Tensor | None
 ) -> Tensor:
     out = q.new_empty(*q.shape[:2], v.shape[2])
-    memory = [part for tensor in (q, k, v) for part in (tensor, tensor.stride(0))]
-    _over_pass(q.dtype, *memory, out, peaks, len(q), *_shape_of(sequences, layer, q, k, v))
+    sizes = _sizes(layer, q, k, v)
+    _attention(q.dtype, q=q, k=k, v=v, out=out, peaks=peaks, tokens=len(q), sequences=sequences, **sizes)
     return out
 
 
-def _shape_of(sequences: Tensor, layer: AttentionLayer, q: Tensor, k: Tensor, v: Tensor) -> tuple[object, ...]:
-    window = layer.window or NO_WINDOW
-    return q.shape[1], k.shape[1], q.shape[2], v.shape[2], layer.scale, window, sequences, len(sequences)
+def _sizes(layer: AttentionLayer, q: Tensor, k: Tensor, v: Tensor) -> dict[str, float]:
+    return {
+        "heads": q.shape[1], "kv_heads": k.shape[1], "size": q.shape[2], "value_size": v.shape[2],
+        "scale": layer.scale, "window": layer.window or NO_WINDOW,
+    }  # fmt: skip

@@ -10,17 +10,19 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapters.layout import Matrices
+from workers.engine.kernels.binding import Kernel
 from workers.engine.kernels.huge_pages import HugePages
-from workers.engine.kernels.kernel import Kernel
-from workers.engine.kernels.packed_linear import PackedLinear
+from workers.engine.kernels.interface import record
+from workers.engine.kernels.packed_linear import ADAPTER_ROWS, PackedLinear
 from workers.engine.kernels.panels import PANEL, inputs_per_step
 
 HALF = PANEL // 2
 
-_pack_adapter = Kernel("pack_adapter", "pnx")
+_BLOCK = record("AdapterBlock")
+_pack_adapter = Kernel("pack_adapter")
 
 Block = tuple[int, ...]
-"""As in adapter.cpp: a matrix of the adapter's, and where it goes."""
+"""An element of _BLOCK."""
 
 
 class Target:
@@ -80,26 +82,26 @@ class PackedGroup:
         return cls(a, b, _firsts((inputs,), 0), columns, [*blocks, b.block(group.A.T, is_scaled=True)])
 
     @property
-    def address(self) -> tuple[int, ...]:
-        """The end of a route in route.h."""
+    def adapter_rows(self) -> tuple[int, ...]:
+        """An element of ADAPTER_ROWS, of no rows."""
         memory = (self.a.address, self.b.address, self.firsts.data_ptr())
-        return (_filled(self.columns, PANEL), self.columns, self.b.inputs, *memory)
+        return (0, 0, _filled(self.columns, PANEL), self.columns, self.b.inputs, *memory)
 
 
 class PackedAdapter:
-    """Of all groups; `addresses` [groups, 6]. Without weights before it follows any."""
+    """Of all groups; `adapter_rows` has an element for each. Without weights before it follows any."""
 
     def __init__(self, matrices: Sequence[Matrices], scale: float, dtype: torch.dtype, slopes: bool) -> None:
         memory, make = HugePages(), PackedGroup.backward if slopes else PackedGroup.forward
         self._dtype, self._scale, self._version = dtype, scale, -1
         self.groups = [make(group, dtype, memory) for group in matrices]
-        self.addresses = np.array([group.address for group in self.groups])
-        self._blocks = np.array([block for group in self.groups for block in group.blocks], np.int64)
+        self.adapter_rows = np.array([group.adapter_rows for group in self.groups], ADAPTER_ROWS)
+        self._blocks = np.array([block for group in self.groups for block in group.blocks], _BLOCK)
 
     def follow(self, version: int) -> None:
         """Has the weights as they are now, which are this version of them."""
         if self._version != version:
-            _pack_adapter(self._dtype, self._blocks, len(self._blocks), self._scale)
+            _pack_adapter(self._dtype, blocks=self._blocks, scale=self._scale)
             self._version = version
 
 

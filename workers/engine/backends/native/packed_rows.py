@@ -7,7 +7,7 @@ import torch
 
 from workers.engine.adapters.rows import Route
 from workers.engine.backends.native.packed_adapter import PackedAdapter
-from workers.engine.kernels.packed_linear import B_INPUTS, FIELDS, base_alone
+from workers.engine.kernels.packed_linear import ADAPTER_ROWS, base_alone
 
 
 class PackedRoutes:
@@ -20,25 +20,26 @@ class PackedRoutes:
         self._adapters = [
             route.adapter.low_rank.layout(PackedAdapter, dtype, slopes) if route else None for _, _, route in spans
         ]
-        groups = max((len(adapter.addresses) for adapter in self._adapters if adapter), default=0)
-        self._tables_GNF = np.zeros((groups, len(spans), FIELDS), np.int64)
+        groups = max((len(adapter.groups) for adapter in self._adapters if adapter), default=0)
+        self._table_GN = np.zeros((groups, len(spans)), ADAPTER_ROWS)
         self._base_alone = base_alone(length)
         for place, ((start, stop, route), adapter) in enumerate(zip(spans, self._adapters, strict=True)):
-            self._tables_GNF[:, place, :2] = start, stop
+            part_G = self._table_GN[:, place]
             if adapter:
-                self._tables_GNF[:, place, 2:] = adapter.addresses
+                part_G[:] = adapter.adapter_rows
+            part_G["start"], part_G["stop"] = start, stop
             if route and route.dropout and slopes:
-                self._tables_GNF[:, place, B_INPUTS] = 0
+                part_G["b_inputs"] = 0
 
-    def whole(self, groups: int) -> tuple[np.ndarray, int]:
-        """The tables of all groups below each other, and N."""
-        if not len(self._tables_GNF):
-            self._tables_GNF = np.repeat(self._base_alone[None], groups, 0)
-        return self._tables_GNF, self._tables_GNF.shape[1]
+    def whole(self, groups: int) -> np.ndarray:
+        """ADAPTER_ROWS of all groups, [groups, N]."""
+        if not len(self._table_GN):
+            self._table_GN = np.repeat(self._base_alone[None], groups, 0)
+        return self._table_GN
 
     def table(self, group: int) -> np.ndarray:
-        """[N, FIELDS]: as `Route` in route.h."""
-        return self._tables_GNF[group] if len(self._tables_GNF) else self._base_alone
+        """ADAPTER_ROWS of one group, [N]."""
+        return self._table_GN[group] if len(self._table_GN) else self._base_alone
 
 
 def _spans(routes: Sequence[Route], length: int) -> Iterator[tuple[int, int, Route | None]]:
