@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 
 class OperationKind(StrEnum):
-    """What an operation does; the value is its name in paths, keys and logs."""
+    """What an operation does; the value is its name in paths, keys and logs. domain/kinds.py says more of each."""
 
     CREATE_SESSION = "create-session"
     SAMPLE = "sample"
@@ -25,28 +25,9 @@ class OperationKind(StrEnum):
         return self not in (OperationKind.CREATE_SESSION, OperationKind.STOP_SESSION)
 
     @property
-    def changes_the_adapter(self) -> bool:
-        """Whether one that completed has to be run again to restore the adapter as it was after it."""
-        return self in _CHANGING
-
-    def changed_the_adapter(self, error: "OperationError | None") -> bool:
-        """Whether one that ended so did: also a step that failed as not finite, which cleared the gradients."""
-        if error:
-            return self is OperationKind.OPTIM_STEP and error.code is ErrorCode.NON_FINITE
-        return self.changes_the_adapter
-
-    @property
     def task_name(self) -> str:
         """The Celery task that runs operations of this kind."""
         return self.value.replace("-", "_")
-
-
-_CHANGING = (
-    OperationKind.FORWARD_BACKWARD,
-    OperationKind.CUSTOM_FORWARD_BACKWARD,
-    OperationKind.OPTIM_STEP,
-    OperationKind.WEIGHTS_SYNC,
-)
 
 
 class OperationStatus(StrEnum):

@@ -2,21 +2,8 @@
 
 import msgspec
 
+from domain.kinds import KINDS
 from domain.operation import OperationKind
-
-K = OperationKind
-
-# Of each kind, the field below. The end of a session has none: all it does is to free what the session had.
-SETTINGS = {
-    K.CREATE_SESSION: "create_session_timeout",
-    K.SAMPLE: "sample_timeout",
-    K.FORWARD_BACKWARD: "forward_backward_timeout",
-    K.CUSTOM_FORWARD_BACKWARD: "forward_backward_timeout",
-    K.OPTIM_STEP: "optim_step_timeout",
-    K.WEIGHTS_SYNC: "weights_sync_timeout",
-    K.TRAINING_CHECKPOINT: "checkpoint_timeout",
-    K.INFERENCE_CHECKPOINT: "checkpoint_timeout",
-}
 
 
 class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,10 +18,10 @@ class TimeLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     def of(self, kind: OperationKind) -> float | None:
         """None for a kind that has no limit."""
-        name = SETTINGS.get(kind)
+        name = KINDS[kind].time_limit
         return None if name is None else float(getattr(self, name))
 
 
 def setting_of(kind: OperationKind) -> str:
     """What an operator sets the kind's limit with."""
-    return f"CELERITY_{SETTINGS[kind].upper()}"
+    return f"CELERITY_{(KINDS[kind].time_limit or '').upper()}"

@@ -6,7 +6,8 @@ import msgspec
 
 from domain.checkpoint import Checkpoint
 from domain.codec import decode, encode
-from domain.figures import NO_FIGURES, Figures
+from domain.kinds import KINDS
+from domain.metrics import NO_METRICS, OperationMetrics
 from domain.operation import OperationError, OperationKind
 from domain.optim_step import OptimStepResult
 from domain.session import SessionSpec
@@ -95,7 +96,7 @@ class Claims:
         self,
         claim: Claim,
         outcome: msgspec.Struct | OperationError | None,
-        figures: Figures = NO_FIGURES,
+        metrics: OperationMetrics = NO_METRICS,
         stored: bytes | None = None,
     ) -> bool:
         """Ends the operation with its result or error and dispatches what this releases. What it measured is counted
@@ -112,12 +113,12 @@ class Claims:
             stored = self.store_result(claim, outcome) if stored is None else stored
             step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
             published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
-        replay = "1" if claim.kind.changed_the_adapter(error) else ""
+        replay = "1" if KINDS[claim.kind].changed_the_adapter(error) else ""
         settings = self._context.settings
         made = outcome if isinstance(outcome, Checkpoint) else None
         kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
-        values = msgspec.json.encode(figures.values) if figures.values else ""
-        measured = (figures.sampled, figures.trained, values, settings.curve_points, self._requests_kept(claim))
+        values = msgspec.json.encode(metrics.values) if metrics.values else ""
+        measured = (metrics.sampled, metrics.trained, values, settings.curve_points, self._requests_kept(claim))
         reply = self._context.scripts.run(
             "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
             settings.max_running_samples, *kept, *measured,

@@ -14,7 +14,8 @@ import msgspec
 from celery import states
 from celery.backends.base import BaseBackend
 
-from domain.figures import NO_FIGURES, Figures
+from domain.kinds import KINDS
+from domain.metrics import NO_METRICS, OperationMetrics
 from domain.operation import ErrorCode, Operation, OperationError, OperationFailedError, OperationStatus
 from settings import load_settings
 from store.claims import Claim
@@ -46,11 +47,14 @@ class Outcome:
     and unreadable for a result of a million tokens."""
 
     def __init__(
-        self, value: msgspec.Struct | None, figures: Figures = NO_FIGURES, then: Callable[[], None] | None = None
+        self,
+        value: msgspec.Struct | None,
+        metrics: OperationMetrics = NO_METRICS,
+        then: Callable[[], None] | None = None,
     ) -> None:
         """`then` is called once the operation has ended with this value."""
         self.value = value
-        self.figures = figures
+        self.metrics = metrics
         self.then = then
 
     def __repr__(self) -> str:
@@ -120,14 +124,14 @@ class OperationBackend(BaseBackend):
             log.warning("the result of operation %s cannot be stored", claim.operation_id, exc_info=error)
             self._fail(claim, error)
             return
-        finish = partial(runtime.store.claims.finish, claim, result.value, result.figures, stored)
+        finish = partial(runtime.store.claims.finish, claim, result.value, result.metrics, stored)
         if self._end(claim, finish, "COMPLETED") and result.then:
             result.then()
 
     def _fail(self, claim: Claim, raised: BaseException) -> None:
         """What has FAILED has changed nothing, in this worker's memory either, before anything comes after it."""
         error = operation_error(raised)
-        if not claim.kind.changed_the_adapter(error):
+        if not KINDS[claim.kind].changed_the_adapter(error):
             current().residency.undo(claim)
         finish = partial(current().store.claims.finish, claim, error)
         self._end(claim, finish, f"FAILED ({error.code}: {error.message})")

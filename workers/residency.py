@@ -8,22 +8,21 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from hashlib import blake2b
 from operator import is_
 from pathlib import Path
 from threading import Lock
 from weakref import WeakValueDictionary
 
 from domain.codec import decode
-from domain.forward_backward import ForwardBackwardRequest
+from domain.kinds import KINDS
 from domain.operation import ErrorCode, OperationFailedError, OperationKind
-from domain.optim_step import OptimStepRequest
 from models.catalog import Catalog, RefusedModelError
 from store.claims import Claim
 from store.snapshots import Replayed
 from store.store import Store
 from store.workers import needed
 from workers.background import in_background
+from workers.changes import change
 from workers.deadline import Deadline, RestoreDeadline
 from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
@@ -106,7 +105,7 @@ class Residency:
             if session is None or not _is_good_for(claim, session):
                 _refuse_if_late(claim, session)
                 session, is_here = self._restore(claim, coming), False
-            if claim.kind.changes_the_adapter:
+            if KINDS[claim.kind].changes_the_adapter:
                 session.last_change = claim.fence
             self._loaded.move_to_end(claim.session_id)
             self._count_user(session, 1)
@@ -115,7 +114,7 @@ class Residency:
         try:
             yield deadline
         except OperationFailedError as failed:
-            deadline.committed |= claim.kind.changed_the_adapter(failed.error)
+            deadline.committed |= KINDS[claim.kind].changed_the_adapter(failed.error)
             raise
         finally:
             if session.last_change == claim.fence and not deadline.committed:
@@ -279,19 +278,12 @@ class Residency:
             raise OperationFailedError(ErrorCode.INVALID_INPUT, message) from error
 
     def _replay(self, claim: Claim, operation: Replayed) -> None:
-        if operation.kind in (OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD):
-            request = decode(operation.request, ForwardBackwardRequest)
-            seed = call_seed(claim.spec.seed, operation.seq)
-            self._engine.forward_backward(claim.session_id, request, seed).result()
-            return
-        if operation.kind is OperationKind.WEIGHTS_SYNC:
-            self._engine.weights_sync(claim.session_id).result()
-            return
+        request = decode(operation.request, KINDS[operation.kind].request)
         try:
-            self._engine.optim_step(claim.session_id, decode(operation.request, OptimStepRequest)).result()
+            change(self._engine, operation.kind, claim.session_id, request, claim.spec.seed, operation.seq).result()
         except OperationFailedError as failed:
-            # It failed so the first time too, and what it did then, clearing the gradients, is done again.
-            if failed.error.code is not ErrorCode.NON_FINITE:
+            # It failed so the first time too, and has done again what it did then.
+            if not KINDS[operation.kind].changed_the_adapter(failed.error):
                 raise
 
 
@@ -305,9 +297,3 @@ def _refuse_if_late(claim: Claim, session: LoadedSession | None) -> None:
     if session and session.epoch and session.epoch > claim.epoch:
         message = "the session has been with another worker since this operation began"
         raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, message)
-
-
-def call_seed(session_seed: int, seq: int) -> int:
-    """The seed of an operation's dropout masks: the same whenever the operation is run."""
-    digest = blake2b(f"{session_seed}/{seq}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1

@@ -14,19 +14,19 @@ from celery import Task
 from celery.exceptions import Ignore
 from celery.worker.request import Request
 
-from domain.figures import figures_of_pass, figures_of_sample, figures_of_step
-from domain.forward_backward import ForwardBackwardRequest
+from domain.kinds import KINDS
+from domain.metrics import metrics_of_sample
 from domain.operation import OperationFailedError, OperationKind
-from domain.optim_step import OptimStepRequest
+from domain.optim_step import OptimStepResult
 from domain.sample import SampleRequest, ScoredPrompt
 from store.claims import Claim, SuspectError
 from store.dispatch import PROBE
 from tracing import mark, span
 from workers.backend import Outcome
 from workers.celery_app import app
+from workers.changes import CALLS, change
 from workers.deadline import Deadline
 from workers.process import current
-from workers.residency import call_seed
 from workers.retry import until_available
 from workers.runtime import Runtime
 
@@ -35,8 +35,8 @@ R = TypeVar("R", bound=msgspec.Struct)
 Run = Callable[[Runtime, Claim], Outcome]
 
 
-class Hint(Request):
-    """A message that the broker keeps no account of: there is nothing to acknowledge."""
+class UnacknowledgedRequest(Request):
+    """The broker keeps no account of what is delivered (see docs/decisions/0006): there is nothing to acknowledge."""
 
     def acknowledge(self) -> None:
         self.acknowledged = True
@@ -58,7 +58,9 @@ def operation_task(*kinds: OperationKind) -> Callable[[Run], None]:
                     return run(runtime, self.request.claim)
 
         for kind in kinds:
-            app.task(task, name=kind.task_name, bind=True, throws=(OperationFailedError,), Request=Hint)
+            app.task(
+                task, name=kind.task_name, bind=True, throws=(OperationFailedError,), Request=UnacknowledgedRequest
+            )
 
     return register
 
@@ -113,29 +115,17 @@ def sample(runtime: Runtime, claim: Claim) -> Outcome:
         finally:
             # Nobody waits for it any more when the prompts could not be scored.
             sampled.cancel()
-        return Outcome(result, figures_of_sample(result))
+        return Outcome(result, metrics_of_sample(request, result))
 
 
-@operation_task(OperationKind.WEIGHTS_SYNC)
-def weights_sync(runtime: Runtime, claim: Claim) -> Outcome:
+@operation_task(*CALLS)
+def change_adapter(runtime: Runtime, claim: Claim) -> Outcome:
+    request = requested(runtime, claim, KINDS[claim.kind].request)
     with runtime.residency.hold(claim) as deadline:
-        return Outcome(awaited(claim, deadline, runtime.engine.weights_sync(claim.session_id)))
-
-
-@operation_task(OperationKind.FORWARD_BACKWARD, OperationKind.CUSTOM_FORWARD_BACKWARD)
-def forward_backward(runtime: Runtime, claim: Claim) -> Outcome:
-    request, seed = requested(runtime, claim, ForwardBackwardRequest), call_seed(claim.spec.seed, claim.seq)
-    with runtime.residency.hold(claim) as deadline:
-        result = awaited(claim, deadline, runtime.engine.forward_backward(claim.session_id, request, seed))
-        return Outcome(result, figures_of_pass(request, result))
-
-
-@operation_task(OperationKind.OPTIM_STEP)
-def optim_step(runtime: Runtime, claim: Claim) -> Outcome:
-    request = requested(runtime, claim, OptimStepRequest)
-    with runtime.residency.hold(claim) as deadline:
-        result = awaited(claim, deadline, runtime.engine.optim_step(claim.session_id, request))
-        return Outcome(result, figures_of_step(request, result), runtime.snapshots.after_step(claim, result.step))
+        called = change(runtime.engine, claim.kind, claim.session_id, request, claim.spec.seed, claim.seq)
+        result = awaited(claim, deadline, called)
+        snapshot = runtime.snapshots.after_step(claim, result.step) if isinstance(result, OptimStepResult) else None
+        return Outcome(result, KINDS[claim.kind].metrics(request, result), snapshot)
 
 
 @operation_task(OperationKind.TRAINING_CHECKPOINT)
@@ -162,4 +152,4 @@ def probe() -> None:
     current().probe.run()
 
 
-app.task(probe, name=PROBE, Request=Hint)
+app.task(probe, name=PROBE, Request=UnacknowledgedRequest)

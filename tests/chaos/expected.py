@@ -10,9 +10,9 @@ from domain.optim_step import OptimStepResult
 from domain.session import SessionSpec
 from tests.chaos.plan import Operation
 from tests.chaos.story import SessionRun
+from workers.changes import call_seed
 from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
-from workers.residency import call_seed
 
 
 class Expected(NamedTuple):

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from app import create_app
 from domain.checkpoint import CheckpointKind, NewFile, Part
-from domain.figures import Figures
 from domain.forward_backward import ForwardBackwardResult
+from domain.metrics import OperationMetrics
 from domain.operation import ErrorCode, OperationError
 from domain.sample import SampleResult, Sequence, StopReason
 from domain.session import Labels
@@ -47,7 +47,7 @@ def sampled(api: Api, session: str, *completions: list[int]) -> str:
     return str(operation_id)
 
 
-def trained(api: Api, session: str, figures: Figures, advantages: list[float]) -> str:
+def trained(api: Api, session: str, measured: OperationMetrics, advantages: list[float]) -> str:
     sample = {
         "model_input": {"chunks": [{"encoded_text": {"tokens": [11, 12, 13, 14]}}]},
         "loss_inputs": {
@@ -59,14 +59,14 @@ def trained(api: Api, session: str, figures: Figures, advantages: list[float]) -
     operation_id = api.client.post(f"{session}:forward-backward", json=body).json["operation_id"]
     claim = api.store.claims.claim(operation_id, WORKER, str(uuid4()))
     assert claim
-    result = ForwardBackwardResult(loss=figures.values.get("loss", 0.0), metrics={"entropy/mean": 0.4375})
-    assert api.store.claims.finish(claim, result, figures)
+    result = ForwardBackwardResult(loss=measured.values.get("loss", 0.0), metrics={"entropy/mean": 0.4375})
+    assert api.store.claims.finish(claim, result, measured)
     return str(operation_id)
 
 
 def test_the_overview_tells_sessions_workers_and_their_newest_numbers(api: Api) -> None:
     session, path = started(api)
-    trained(api, session, Figures(values={"loss": 0.8125}), [0, 0, 1, 1])
+    trained(api, session, OperationMetrics(values={"loss": 0.8125}), [0, 0, 1, 1])
     api.client.post(f"{session}:log", json={"name": "reward", "step": 1, "value": 0.375})
     api.sample(session)
     text = page(api, "/")
@@ -123,14 +123,14 @@ def test_tokens_are_shown_as_numbers_where_the_tokenizer_is_broken(
 
 def test_curves_come_as_points_after_those_that_the_page_has(api: Api) -> None:
     session, path = started(api)
-    trained(api, session, Figures(trained=2, values={"loss": 0.5, "loss:sum": 9.0}), [0, 0, 1, 1])
+    trained(api, session, OperationMetrics(trained=2, values={"loss": 0.5, "loss:sum": 9.0}), [0, 0, 1, 1])
     api.client.post(f"{session}:log", json={"name": HOSTILE, "step": 1, "value": 2})
     first = api.client.get(f"{path}/curves").json
     (point,) = first["measured"]
     assert (point["step"], point["values"], point["tokens"]) == (1, {"loss": 0.5}, 2)
     assert first["logged"][0]["values"] == {HOSTILE: 2.0}
     assert (first["more"], first["is_live"]) == (False, True)
-    trained(api, session, Figures(values={"loss": 0.25}), [0, 0, 1, 1])
+    trained(api, session, OperationMetrics(values={"loss": 0.25}), [0, 0, 1, 1])
     second = api.client.get(f"{path}/curves?measured={point['id']}&logged={first['logged'][0]['id']}").json
     assert [point["values"] for point in second["measured"]] == [{"loss": 0.25}]
     assert second["logged"] == []
@@ -158,7 +158,7 @@ def test_a_sample_that_is_long_is_cut_and_says_so(api: Api) -> None:
 
 def test_a_forward_backward_shows_advantages_and_what_the_mask_leaves_out(api: Api) -> None:
     session, path = started(api)
-    operation_id = trained(api, session, Figures(values={"loss": 0.8125}), [0, 0, 0.5, -2.0])
+    operation_id = trained(api, session, OperationMetrics(values={"loss": 0.8125}), [0, 0, 0.5, -2.0])
     text = page(api, f"{path}/operations/{operation_id}")
     assert "2 of 3 targets are trained on" in text
     assert 'class="good-2" title="token 13: 0.5"' in text

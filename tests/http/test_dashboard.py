@@ -7,7 +7,7 @@ from typing import Any
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
-from domain.figures import Figures
+from domain.metrics import OperationMetrics
 from stack.process import ROOT
 from tests.http.conftest import WORKER, Api
 
@@ -20,7 +20,7 @@ def test_every_metric_of_the_dashboard_is_one_that_is_scraped(api: Api) -> None:
     api.begin(session)
     operation_id = api.sample(session)
     claim = api.store.claims.claim(operation_id, WORKER, "fence")
-    assert claim and api.store.claims.finish(claim, None, Figures(sampled=1))
+    assert claim and api.store.claims.finish(claim, None, OperationMetrics(sampled=1))
     families = list(text_string_to_metric_families(api.client.get("/metrics").text))
     there = {sample.name for family in families for sample in family.samples}
     # A counter that nothing has counted yet has no samples.

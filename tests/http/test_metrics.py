@@ -8,7 +8,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app import create_app
-from domain.figures import Figures
+from domain.metrics import OperationMetrics
 from domain.operation import ErrorCode, OperationError
 from domain.optim_step import OptimStepResult
 from settings import Settings
@@ -90,10 +90,10 @@ def test_tokens_and_refused_duplicates_are_counted_once(api: Api) -> None:
         assert claim
         assert api.store.claims.claim(operation_id, WORKER, "another") is None
         for _ in range(2):
-            assert api.store.claims.finish(claim, None, Figures(sampled=sampled))
+            assert api.store.claims.finish(claim, None, OperationMetrics(sampled=sampled))
     assert claim
     stale = msgspec.structs.replace(claim, fence="another")
-    assert not api.store.claims.finish(stale, None, Figures(sampled=1000))
+    assert not api.store.claims.finish(stale, None, OperationMetrics(sampled=1000))
     samples = scraped(api.client)
     assert at(samples, "celerity_tokens_total", use="sampled") == 42
     assert at(samples, "celerity_refused_total", what="claim") == 2

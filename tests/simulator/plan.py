@@ -6,7 +6,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from domain.operation import OperationKind
-from domain.time_limits import SETTINGS
+from domain.time_limits import TimeLimits
 from settings import DAY, Settings
 from tests.simulator.faults import Fault
 from tests.simulator.numbers import BAD_INPUT, NOT_FINITE
@@ -103,7 +103,7 @@ def _settings(draw: Random) -> Settings:
         "requests_kept": draw.choice([0, 2]),
         "most_attempts": draw.choice([3, 5]),
     }
-    limits: dict[str, Any] = dict.fromkeys(SETTINGS.values(), 40.0)
+    limits: dict[str, Any] = dict.fromkeys(TimeLimits.__struct_fields__, 40.0)
     return Settings(
         data_dir=Path("/nowhere"), device="cpu", torch_threads=1, heartbeat_interval=5.0, heartbeat_timeout=11.0,
         redispatch_after=4.0, drain_seconds=15.0, checkpoint_retention=3 * DAY, objects_timeout=20.0, **limits, **drawn,

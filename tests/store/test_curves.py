@@ -2,8 +2,8 @@
 
 import pytest
 
-from domain.figures import Figures
 from domain.forward_backward import ForwardBackwardResult
+from domain.metrics import OperationMetrics
 from domain.operation import ErrorCode, OperationError, OperationKind
 from domain.optim_step import OptimStepRequest, OptimStepResult
 from store import keys
@@ -16,19 +16,19 @@ from tests.store.conftest import WORKER, Bench, with_settings
 TRAIN, STEP = OperationKind.FORWARD_BACKWARD, OperationKind.OPTIM_STEP
 
 
-def ended(bench: Bench, session_id: str, kind: OperationKind, outcome, figures: Figures) -> None:  # type: ignore[no-untyped-def]
+def ended(bench: Bench, session_id: str, kind: OperationKind, outcome, measured: OperationMetrics) -> None:  # type: ignore[no-untyped-def]
     operation = bench.store.operations.accept(session_id, kind, OptimStepRequest())
-    assert bench.store.claims.finish(bench.claim(operation.id), outcome, figures)
+    assert bench.store.claims.finish(bench.claim(operation.id), outcome, measured)
 
 
 def trained(bench: Bench, session_id: str, loss: float, tokens: int = 0) -> None:
     result = ForwardBackwardResult(loss=loss, metrics={})
-    ended(bench, session_id, TRAIN, result, Figures(trained=tokens, values={"loss": loss}))
+    ended(bench, session_id, TRAIN, result, OperationMetrics(trained=tokens, values={"loss": loss}))
 
 
 def stepped(bench: Bench, session_id: str, step: int, norm: float) -> None:
     result = OptimStepResult(step=step, metrics={})
-    ended(bench, session_id, STEP, result, Figures(values={"grad_norm": norm}))
+    ended(bench, session_id, STEP, result, OperationMetrics(values={"grad_norm": norm}))
 
 
 def shape(points: list[Point]) -> list[tuple[int, dict[str, float], int]]:
@@ -58,12 +58,12 @@ def test_what_failed_or_came_twice_or_too_late_is_on_no_curve(bench: Bench) -> N
     late = bench.claim(operation.id)
     bench.beat("worker-2")
     assert bench.store.sessions.move(session.id, WORKER, "worker-2")
-    figures = Figures(trained=7, values={"loss": 1.0})
-    assert not bench.store.claims.finish(late, ForwardBackwardResult(loss=1.0, metrics={}), figures)
+    measured = OperationMetrics(trained=7, values={"loss": 1.0})
+    assert not bench.store.claims.finish(late, ForwardBackwardResult(loss=1.0, metrics={}), measured)
     assert bench.store.curves.measured(session.id, "", 100) == []
     claim = bench.claim(operation.id, "worker-2")
     for _ in range(2):
-        assert bench.store.claims.finish(claim, ForwardBackwardResult(loss=1.0, metrics={}), figures)
+        assert bench.store.claims.finish(claim, ForwardBackwardResult(loss=1.0, metrics={}), measured)
     second = bench.store.operations.accept(session.id, TRAIN, OptimStepRequest())
     failed = OperationError(ErrorCode.NON_FINITE, "not finite")
     assert bench.store.claims.finish(bench.claim(second.id, "worker-2"), failed)

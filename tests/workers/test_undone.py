@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from celery.app.trace import build_tracer
+from msgspec.structs import replace
 from redis.exceptions import ResponseError
 
+from domain.kinds import KINDS
 from domain.operation import ErrorCode, OperationKind, OperationStatus
 from domain.optim_step import OptimStepRequest
 from domain.session import Session
@@ -44,9 +46,9 @@ def its_result_cannot_be_encoded(patch: pytest.MonkeyPatch, _: Shift) -> None:
     patch.setattr("store.claims.encode", fails)
 
 
-def its_figures_cannot_be_told(patch: pytest.MonkeyPatch, _: Shift) -> None:
-    for name in ("figures_of_pass", "figures_of_step"):
-        patch.setattr(f"workers.tasks.{name}", fails)
+def its_metrics_cannot_be_told(patch: pytest.MonkeyPatch, _: Shift) -> None:
+    for kind in (TRAIN, STEP):
+        patch.setitem(KINDS, kind, replace(KINDS[kind], metrics=fails))
 
 
 def its_snapshot_fails(patch: pytest.MonkeyPatch, shift: Shift) -> None:
@@ -78,10 +80,10 @@ def trained(shift: Shift, session: Session, seed: int) -> None:
     [
         (TRAIN, storage_stays_away, ErrorCode.INTERNAL_ERROR),
         (TRAIN, its_result_cannot_be_encoded, ErrorCode.INTERNAL_ERROR),
-        (TRAIN, its_figures_cannot_be_told, ErrorCode.INTERNAL_ERROR),
+        (TRAIN, its_metrics_cannot_be_told, ErrorCode.INTERNAL_ERROR),
         (TRAIN, the_engine_fails_half_way, ErrorCode.RESOURCE_EXHAUSTED),
         (STEP, storage_stays_away, ErrorCode.INTERNAL_ERROR),
-        (STEP, its_figures_cannot_be_told, ErrorCode.INTERNAL_ERROR),
+        (STEP, its_metrics_cannot_be_told, ErrorCode.INTERNAL_ERROR),
         (STEP, its_snapshot_fails, ErrorCode.INTERNAL_ERROR),
         (STEP, the_engine_fails_half_way, ErrorCode.RESOURCE_EXHAUSTED),
         (SYNC, storage_stays_away, ErrorCode.INTERNAL_ERROR),
