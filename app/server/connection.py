@@ -37,6 +37,7 @@ class Connection(HttpToolsProtocol):
         self._begun = 0
         self._stage = Stage.BETWEEN
         self._head_bytes = 0
+        self._brought_body = False
         self._reading: Pace | None = None
         self._writing: Pace | None = None
         self._answered_at: float | None = None
@@ -58,13 +59,17 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         self._received += len(data)
         self._reading = self._reading or self._pace(self._received)
-        begun, is_new = self._begun, self._stage is Stage.BETWEEN
+        begun, is_new, self._brought_body = self._begun, self._stage is Stage.BETWEEN, False
         super().data_received(data)
-        # All of it is of one head, which is not over yet.
-        if self._stage is Stage.HEAD and self._begun - begun == is_new:
+        is_head = self._stage is Stage.HEAD and self._begun - begun == is_new
+        is_trailer = self._stage is Stage.BODY and not self._brought_body
+        # All of it is of one head, or of what follows a body in chunks, which is not over yet.
+        if is_head or is_trailer:
             self._head_bytes += len(data)
             if self._head_bytes > MOST_HEAD_BYTES:
-                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head is over {MOST_HEAD_BYTES} bytes")
+                self._refuse(
+                    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the header fields have over {MOST_HEAD_BYTES} bytes"
+                )
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
@@ -73,10 +78,19 @@ class Connection(HttpToolsProtocol):
         self._begun += 1
         self._reading = self._reading or self._pace(self._received)
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What follows a body is no part of the head, where it could name another caller (RFC 9110, 6.5.1).
+        if self._stage is Stage.HEAD:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
-        self._stage = Stage.BODY
+        self._stage, self._head_bytes = Stage.BODY, 0
         self._all.is_busy(self)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._brought_body, self._head_bytes = True, 0
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         super().on_message_complete()

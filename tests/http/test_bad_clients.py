@@ -5,6 +5,7 @@ import resource
 import select
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection
 from socket import create_connection
@@ -31,6 +32,9 @@ def head(path: str = SESSIONS, method: str = "POST", **headers: object) -> bytes
     lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Content-Type: application/json"]
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+IN_CHUNKS = head(Transfer_Encoding="chunked")
 
 
 def answer_of(connection: socket.socket) -> tuple[int, dict]:
@@ -168,9 +172,31 @@ def test_what_is_no_http_is_a_400(port: int, connect: Open, sent: bytes) -> None
     assert error["message"]
 
 
-def test_an_endless_head_is_refused(port: int, connect: Open) -> None:
-    status, error = answer_of(connect(port, HALF + b"x" * 100_000))
+@pytest.mark.parametrize("sent", [HALF, IN_CHUNKS + b"2;", IN_CHUNKS + b"0\r\nX: "])
+def test_an_endless_head_is_refused_and_so_is_what_follows_a_body(port: int, connect: Open, sent: bytes) -> None:
+    status, error = answer_of(connect(port, sent + b"x" * 100_000))
     assert (status, error["code"]) == (431, 431)
+
+
+def test_a_body_in_many_chunks_whose_sizes_come_apart_is_read(port: int, connect: Open) -> None:
+    """Of which those sizes alone are as much as a head may be."""
+    slow = connect(port, IN_CHUNKS)
+    slow.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for _ in range(10):
+        slow.sendall(b"0" * 10_000 + b"1\r\n")
+        time.sleep(0.02)
+        slow.sendall(b" \r\n")
+    slow.sendall(b"2\r\n{}\r\n0\r\n\r\n")
+    assert slow.recv(65536).startswith(b"HTTP/1.1 400 ")
+
+
+def test_what_follows_a_body_is_no_header(port: int, connect: Open) -> None:
+    """Where it could name a caller, or a key, that what stands between the peer and the server has not seen."""
+    body = orjson.dumps({"base_model": "org/tiny"})
+    begun = head(Transfer_Encoding="chunked", Connection="close")
+    sent = begun + b"%x\r\n%b\r\n0\r\nIdempotency-Key: one\r\n\r\n" % (len(body), body)
+    first, second = (answer_of(connect(port, sent))[1]["session_id"] for _ in range(2))
+    assert first != second
 
 
 def test_a_peer_says_nothing_about_where_the_application_is(port: int) -> None:
