@@ -2,11 +2,13 @@
 
 import argparse
 import secrets
+import shutil
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+from store.private_files import STACK_LOG
 from tests.chaos.trial import trial
 
 
@@ -15,11 +17,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--faults", type=int, default=90)
+    parser.add_argument("--log", type=Path, help="where the log of all processes is left")
     options = parser.parse_args()
     print(f"seed {options.seed}: {options.operations} operations, {options.faults} faults", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="celerity-chaos-") as folder:
-        report = trial(options.seed, options.operations, options.faults, Path(folder))
+        try:
+            report = trial(options.seed, options.operations, options.faults, Path(folder))
+        finally:
+            if options.log:
+                shutil.copy(Path(folder) / "data" / STACK_LOG, options.log)
     print(report)
     print(f"{time.monotonic() - began:.0f} s; {'clean' if report.is_clean else 'NOT CLEAN'}")
     return 0 if report.is_clean else 1

@@ -1,6 +1,7 @@
 """What a trial runs against: a stack with two workers, quick to notice what is lost, on a primary and its replica.
 
-Workers and the API reach the primary through a proxy each, so that one can be cut off alone.
+Workers and the API reach the primary through a proxy each, so that one can be cut off alone, and have clocks of their
+own. Objects and each server have a disk of their own, where file systems can be mounted.
 """
 
 import dataclasses
@@ -14,7 +15,9 @@ from stack.plan import Plan
 from stack.process import Service
 from stack.running import private_plan
 from stack.stack import Stack
-from store.private_files import STACK_LOG
+from store.private_files import OBJECTS, STACK_LOG, make_folder
+from tests.chaos.clocks import Clocks
+from tests.chaos.disk import Disks, mounted
 from tests.chaos.servers import Servers
 from tests.tcp_proxy import TcpProxy
 
@@ -39,13 +42,15 @@ SETTINGS = {
     "CELERITY_MOST_ATTEMPTS": "50",
 }
 WORKERS = ("worker-1", "worker-2")
+CLIENTS = (*WORKERS, "api")
 
 
 class Deployment(Stack):
-    def __init__(self, plan: Plan, log: Log, servers: Servers) -> None:
+    def __init__(self, plan: Plan, log: Log, servers: Servers, disks: Disks) -> None:
         super().__init__(plan.with_redis(servers.primary.url), log)
-        self.servers = servers
-        self.proxies = {name: TcpProxy(servers.primary.url) for name in (*WORKERS, "api")}
+        self.servers, self.disks = servers, disks
+        self.proxies = {name: TcpProxy(servers.primary.url) for name in CLIENTS}
+        self.clocks = Clocks(plan.settings.data_dir, CLIENTS)
 
     def start(self) -> None:
         for server in (self.servers.primary, self.servers.replica):
@@ -55,8 +60,8 @@ class Deployment(Stack):
 
     def run(self, service: Service) -> None:
         if service.name in self.proxies:
-            environment = {**service.environment, "CELERITY_REDIS_URL": self.proxies[service.name].url}
-            service = dataclasses.replace(service, environment=environment)
+            own = {"CELERITY_REDIS_URL": self.proxies[service.name].url, **self.clocks.environment(service.name)}
+            service = dataclasses.replace(service, environment={**service.environment, **own})
         super().run(service)
 
     def stop(self) -> None:
@@ -87,11 +92,12 @@ class Deployment(Stack):
 @contextmanager
 def deployed(folder: Path) -> Iterator[Deployment]:
     """Ready, on the models of `folder`/models."""
+    data, servers = folder / "data", Servers(folder)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
-    environment |= {**SETTINGS, "DATA_DIR": str(folder / "data"), "CELERITY_MODELS_DIR": str(folder / "models")}
-    (folder / "data").mkdir(parents=True)
-    with (folder / "data" / STACK_LOG).open("w") as log:
-        deployment = Deployment(private_plan(environment, workers=len(WORKERS)), Log(log), Servers(folder))
+    environment |= {**SETTINGS, "DATA_DIR": str(data), "CELERITY_MODELS_DIR": str(folder / "models")}
+    make_folder(data)
+    with mounted([data / OBJECTS, *servers.folders]) as disks, (data / STACK_LOG).open("w") as log:
+        deployment = Deployment(private_plan(environment, workers=len(WORKERS)), Log(log), servers, disks)
         try:
             deployment.start()
             deployment.wait_ready()

@@ -25,6 +25,7 @@ class Report:
     faults: Counter[str] = field(default_factory=Counter)
     # Faults that found nothing to do harm to.
     idle: int = 0
+    not_tried: list[str] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
     slowest: Latency = field(default_factory=Latency)
 
@@ -47,4 +48,6 @@ class Report:
             "accepting an operation, ms: " + ", ".join(f"p{100 * share:.0f} {ms:.0f}" for share, ms in at.items()),
             f"the slowest request: {self.slowest}",
         ]
+        if self.not_tried:
+            lines.append(f"NOT TRIED, since nothing can be mounted here: {', '.join(self.not_tried)}")
         return "\n".join(lines + self.differences[:10])

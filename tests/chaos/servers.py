@@ -49,6 +49,10 @@ class Servers:
             Server(name, free_port(), folder / name / "valkey") for name in ("valkey-1", "valkey-2")
         )
 
+    @property
+    def folders(self) -> list[Path]:
+        return [self.primary.data_dir, self.replica.data_dir]
+
     def replicate(self) -> None:
         """Once both run: to be asked for again whenever the replica has been started again."""
         with self.replica.admin() as admin:

@@ -13,7 +13,7 @@ from store.store import Store, open_store
 from tests.chaos.deployment import deployed
 from tests.chaos.faults.injector import Injector
 from tests.chaos.judge import judge
-from tests.chaos.plan import plan
+from tests.chaos.plan import SessionPlan, plan
 from tests.chaos.report import Report
 from tests.chaos.retrying_client import PAUSE_SECONDS
 from tests.chaos.story import Story
@@ -29,13 +29,12 @@ def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
     per_story = operations // STORIES
     with deployed(folder) as deployment:
         injector = Injector(deployment, rng.randrange(1 << 32), faults)
-        may_send = partial(_gate, injector, faults, per_story)
         plans = [plan(rng.randrange(1 << 32), per_story) for _ in range(STORIES)]
         settings = load_settings(deployment.processes["worker-1"].service.environment)
         with closing(open_store(settings)) as store:
             spec_of = partial(_spec, store)
             stories = [
-                Story(deployment.url, f"story-{number}", sessions, may_send, spec_of)
+                Story(deployment.url, f"story-{number}", sessions, partial(_gate, injector, faults, sessions), spec_of)
                 for number, sessions in enumerate(plans)
             ]
             for story in stories:
@@ -45,12 +44,12 @@ def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
                 story.join()
         deployment.wait_ready()
         report = judge(settings, stories, injector.counts, model)
-        report.idle = injector.idle
+        report.idle, report.not_tried = injector.idle, injector.not_tried
         return report
 
 
-def _gate(injector: Injector, faults: int, per_story: int, number: int) -> None:
-    injector.wait_for(faults * number // per_story)
+def _gate(injector: Injector, faults: int, sessions: list[SessionPlan], number: int) -> None:
+    injector.wait_for(faults * number // sum(len(session.operations) for session in sessions))
 
 
 def _spec(store: Store, session_id: str) -> SessionSpec:

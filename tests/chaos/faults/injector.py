@@ -10,7 +10,7 @@ import redis
 from domain.api_key import ANONYMOUS
 from store import keys
 from tests.chaos.deployment import Deployment
-from tests.chaos.faults.table import draw
+from tests.chaos.faults.table import WEIGHTS, draw, possible
 
 PAUSE_SECONDS = (0.2, 2.0)
 # How long the release of operations may take to lead to one that has not ended: an API is started again meanwhile.
@@ -27,7 +27,9 @@ class Injector:
         self.idle = 0
         self._deployment = deployment
         self._rng = random.Random(seed)
-        self._faults = draw(self._rng, total)
+        weights = possible(deployment)
+        self.not_tried = [fault.__name__ for fault in WEIGHTS if fault not in weights]
+        self._faults = draw(weights, self._rng, total)
         self._progress = threading.Condition()
         self._released = 0
 

@@ -4,7 +4,7 @@ import random
 from collections.abc import Callable
 
 from tests.chaos.deployment import Deployment
-from tests.chaos.faults import messages, network, processes, refusals
+from tests.chaos.faults import clocks, disks, messages, network, processes, refusals
 
 Fault = Callable[[Deployment, random.Random], None]
 
@@ -29,12 +29,22 @@ WEIGHTS: dict[Fault, int] = {
     refusals.noreplicas: 2,
     refusals.out_of_memory: 2,
     refusals.fail_over: 3,
+    disks.fill_objects_disk: 3,
+    disks.fill_valkey_disk: 2,
+    clocks.jump_clock: 4,
 }
+NEED_DISKS = (disks.fill_objects_disk, disks.fill_valkey_disk)
 
 
-def draw(rng: random.Random, total: int) -> list[Fault]:
+def possible(deployment: Deployment) -> dict[Fault, int]:
+    """The weights of those that can be tried here."""
+    lacking = () if deployment.disks else NEED_DISKS
+    return {fault: weight for fault, weight in WEIGHTS.items() if fault not in lacking}
+
+
+def draw(weights: dict[Fault, int], rng: random.Random, total: int) -> list[Fault]:
     """So many, in a random order: each kind once where there are enough, and the rest by weight."""
-    kinds = list(WEIGHTS)
+    kinds = list(weights)
     drawn = rng.sample(kinds, min(total, len(kinds)))
-    drawn += rng.choices(kinds, list(WEIGHTS.values()), k=total - len(drawn))
+    drawn += rng.choices(kinds, list(weights.values()), k=total - len(drawn))
     return rng.sample(drawn, total)
