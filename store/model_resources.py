@@ -94,6 +94,8 @@ class AllModelResources:
             raise ResourcesStoppedError(f"{reply[1]} sessions are active; stop them, or ask with force=true")
         if reply[0] == b"stopped":
             self._stop_all(reply[1], SessionStatus.STOPPED)
+        if reply[0] == b"existing":
+            self._finish_stopping(resources_id)
 
     def sweep(self) -> None:
         """Expires what nothing has used for long, and removes what was stopped long ago."""
@@ -108,7 +110,7 @@ class AllModelResources:
             self._remove(id.decode())
 
     def _finish_stopping(self, resources_id: str) -> None:
-        """Stops the sessions that a process which died meanwhile has left running."""
+        """Stops the sessions that a process which died meanwhile, or lost Redis, has left running."""
         final = self._context.redis.hget(keys.resources(resources_id), "final")
         ids = self._context.redis.smembers(keys.resources_sessions(resources_id))
         self._stop_all(ids, SessionStatus(final.decode()))

@@ -31,7 +31,8 @@ class Api(Protocol):
     def operation_id(self, accepted: Json) -> str:
         """From the answer to `send`."""
 
-    def stop(self, session_id: str, key: str) -> None: ...
+    def stop(self, session_id: str, key: str, *, with_resources: bool) -> None:
+        """With what it is attached to, where the dialect has such."""
 
     def session_path(self, session_id: str) -> str: ...
 

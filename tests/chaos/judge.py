@@ -85,6 +85,7 @@ def _count(report: Report, run: SessionRun) -> None:
     report.sessions[str(run.plan.dialect)] += 1
     report.sessions["stopped"] += run.is_stopped
     report.without_effect += Counter(str(end.code) for end in run.ends.values() if end.had_no_effect)
+    report.too_late += list(run.cancelled.values()).count(False)
     report.refused += run.refused
     report.logged += len(run.logged)
     report.checkpoints += len(checkpoints.kept(run))

@@ -54,7 +54,7 @@ class NativeApi:
         body = {"name": name, "step": step, "value": value}
         self._client.post(f"{self.session_path(session_id)}:log", body, key)
 
-    def stop(self, session_id: str, key: str) -> None:
+    def stop(self, session_id: str, key: str, *, with_resources: bool) -> None:  # noqa: ARG002 - there are none
         self._client.post(f"{self.session_path(session_id)}:stop", {}, key)
 
     def session_path(self, session_id: str) -> str:

@@ -42,7 +42,9 @@ class Log(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """Of the session: what is sent after it is refused."""
+    """Of the session, or of all that it is attached to: what is sent after it is refused."""
+
+    with_resources: bool
 
 
 Action = Round | Operation | Cancel | Log | Stop
@@ -90,7 +92,7 @@ def _session(rng: random.Random, dialect: Dialect, length: int) -> SessionPlan:
     assert origin is not None
     if rng.random() < 0.5:
         actions += [Round(), *(last := _round(rng, dialect))]
-        actions.insert(rng.randint(len(actions) - len(last), len(actions) - 1), Stop())
+        actions.insert(rng.randint(len(actions) - len(last), len(actions) - 1), Stop(with_resources=rng.random() < 0.5))
     saved = [
         number
         for number, action in enumerate(action for action in actions if isinstance(action, Operation))

@@ -16,6 +16,8 @@ class Report:
     retries: int = 0
     sessions: Counter[str] = field(default_factory=Counter)
     without_effect: Counter[str] = field(default_factory=Counter)
+    # Cancels of what had begun.
+    too_late: int = 0
     refused: int = 0
     logged: int = 0
     expired: int = 0
@@ -40,8 +42,8 @@ class Report:
             f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}, "
             f"sessions that stand still {self.standstills}",
             f"sessions: {dict(self.sessions)}; {self.checkpoints} checkpoints kept, {self.deleted} deleted",
-            f"ended without effect: {dict(self.without_effect)}; refused after a stop {self.refused}; "
-            f"logged {self.logged}; expired {self.expired}",
+            f"ended without effect: {dict(self.without_effect)}; too late to cancel {self.too_late}",
+            f"refused after a stop {self.refused}; logged {self.logged}; expired {self.expired}",
             f"differences from the undisturbed run: {len(self.differences)}",
             f"{self.faults.total()} faults: {dict(self.faults.most_common())}; {self.idle} when all had ended",
             f"requests repeated {self.retries}",

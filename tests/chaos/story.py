@@ -73,7 +73,7 @@ class Story(threading.Thread):
         self._native = NativeApi(self.client)
         self._apis: dict[Dialect, Api] = {
             Dialect.NATIVE: self._native,
-            Dialect.TOGETHER: TogetherApi(self.client, name),
+            Dialect.TOGETHER: TogetherApi(self.client),
         }
         self._unread: deque[tuple[SessionRun, int]] = deque()
 
@@ -122,9 +122,9 @@ class Story(threading.Thread):
             case Log(name, step, value):
                 self._native.log(session.session_id, name, step, value, key)
                 session.logged.append((step, {name: value}))
-            case Stop():
+            case Stop(with_resources):
                 self._wait_for(session, session.plan.origin)
-                self.api(session).stop(session.session_id, key)
+                self.api(session).stop(session.session_id, key, with_resources=with_resources)
                 session.is_stopped = True
 
     def _send(self, session: SessionRun, operation: Operation, key: str) -> None:

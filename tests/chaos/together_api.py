@@ -23,17 +23,19 @@ PREFIX = "/together/v1/rl"
 
 
 class TogetherApi:
-    """The sessions of one client, attached to model resources of its own."""
+    """Each session has model resources of its own."""
 
-    def __init__(self, client: RetryingClient, name: str) -> None:
-        self._client, self._name = client, name
-        self._resources_id: str | None = None
+    def __init__(self, client: RetryingClient) -> None:
+        self._client = client
+        self._resources: dict[str, str] = {}
 
     def create_session(self, key: str, seed: int, origin: str | None) -> str:
-        body = {"model_resources_id": self._resources(), "lora_config": {**LORA, "seed": seed}}
+        resources_id = self._client.post(f"{PREFIX}/model-resources", {"base_model": "tiny"}, f"{key}-resources")["id"]
+        body = {"model_resources_id": resources_id, "lora_config": {**LORA, "seed": seed}}
         if origin:
             body["resume_from_checkpoint_id"] = origin
         session_id: str = self._client.post(f"{PREFIX}/training-sessions", body, key)["id"]
+        self._resources[session_id] = resources_id
         return session_id
 
     def send(self, session_id: str, operation: Operation, key: str) -> httpx.Response:
@@ -45,8 +47,11 @@ class TogetherApi:
     def operation_id(self, accepted: Json) -> str:
         return str(accepted["id"])
 
-    def stop(self, session_id: str, key: str) -> None:
-        self._client.post(f"{self.session_path(session_id)}/stop", {}, key)
+    def stop(self, session_id: str, key: str, *, with_resources: bool) -> None:
+        path = f"{self.session_path(session_id)}/stop"
+        if with_resources:
+            path = f"{PREFIX}/model-resources/{self._resources[session_id]}/stop?force=true"
+        self._client.post(path, {}, key)
 
     def session_path(self, session_id: str) -> str:
         return f"{PREFIX}/training-sessions/{session_id}"
@@ -78,12 +83,6 @@ class TogetherApi:
                 view = {}
         plain: Json = orjson.loads(orjson.dumps(view, option=orjson.OPT_SERIALIZE_NUMPY))
         return plain
-
-    def _resources(self) -> str:
-        if self._resources_id is None:
-            body = {"base_model": "tiny"}
-            self._resources_id = self._client.post(f"{PREFIX}/model-resources", body, f"{self._name}-resources")["id"]
-        return self._resources_id
 
     def _uploaded(self, session_id: str, body: Json, key: str) -> Json:
         path = f"{self.session_path(session_id)}/payloads/upload-url"

@@ -9,6 +9,7 @@ from domain.optim_step import OptimStepResult
 from domain.session import Session, SessionStatus
 from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from store.errors import NotFoundError, ResourcesStoppedError
+from store.idempotency import Once
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 TIMEOUT = 300
@@ -87,6 +88,14 @@ def test_sessions_that_a_dying_process_left_are_stopped_by_the_next_sweep(bench:
     bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force", "", "")
     assert statuses(bench, resources, session) == ("STOPPED", "RUNNING")
     bench.store.model_resources.sweep()
+    assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
+
+
+def test_sessions_that_a_dying_process_left_are_stopped_when_its_client_asks_again(bench: Bench) -> None:
+    resources, once = made(bench), Once(scope="stop", key="k", digest=b"d")
+    session = attached(bench, resources)
+    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force", *once.arguments)
+    bench.store.model_resources.stop(resources.id, force=True, once=once)
     assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
 
 
