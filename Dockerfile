@@ -25,6 +25,7 @@ COPY workers/engine/kernels workers/engine/kernels
 RUN CELERITY_KERNELS_DIR=/opt/kernels python -m workers.engine.kernels.build all
 
 FROM base AS api
+COPY client client
 COPY requirements.txt requirements-traces.txt constraints.txt ./
 RUN pip install -r requirements.txt -r requirements-traces.txt -c constraints.txt
 COPY . .
@@ -40,6 +41,7 @@ ARG TORCH_INDEX_URL=https://download.pytorch.org/whl/$TORCH_BUILD
 COPY requirements-torch.txt ./
 RUN [ "$TORCH_BUILD" = cuda ] \
  || pip install --no-deps --index-url "$TORCH_INDEX_URL" "$(grep ^torch== requirements-torch.txt)+$TORCH_BUILD"
+COPY client client
 COPY requirements.txt requirements-traces.txt constraints.txt ./
 RUN pip install -r requirements-torch.txt -r requirements.txt -r requirements-traces.txt -c constraints.txt
 

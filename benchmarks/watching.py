@@ -18,9 +18,7 @@ import httpx2
 import psutil
 
 from benchmarks.report import quantile, write_report
-from client import Client, Session
-from client.progress import results
-from client.session import grpo_sample
+from celerity_client import Client, Session, grpo_example, results
 from models import bundled
 from stack.running import running_stack
 
@@ -34,7 +32,7 @@ def round_of(session: Session) -> float:
     began = time.perf_counter()
     asked = [session.sample(prompt, SAMPLES, max_tokens=MAX_TOKENS, seed=1) for prompt in PROMPTS]
     batch = [
-        grpo_sample(prompt, sequence.tokens, sequence.logprobs, 0.5)
+        grpo_example(prompt, sequence.tokens, sequence.logprobs, 0.5)
         for prompt, sampled in zip(PROMPTS, results(asked), strict=True)
         for sequence in sampled.sequences
     ]

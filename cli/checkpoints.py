@@ -5,10 +5,10 @@ from pathlib import Path
 import click
 import httpx2
 
+from celerity_client import Client, OperationFailedError
 from cli.output import as_json, facts, show, table
 from cli.remote import with_client
 from cli.sessions import limit
-from client import Client, OperationFailedError
 
 
 @click.group()

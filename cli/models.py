@@ -5,10 +5,10 @@ from pathlib import Path
 
 import click
 
+from celerity_client import Client
 from cli.model_check import check
 from cli.output import as_json, show, table
 from cli.remote import with_client
-from client import Client
 from domain.operation import OperationFailedError
 from models.hub import Hub, UnknownModelError
 from models.inspection import inspect

@@ -2,10 +2,10 @@
 
 import click
 
+from celerity_client import Client
 from cli.output import as_json, facts, show, table
 from cli.remote import with_client
 from cli.sessions import limit
-from client import Client
 
 
 @click.group()

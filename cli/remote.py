@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from client import ApiError, Client
+from celerity_client import ApiError, Client
 
 # Somebody waits at a terminal.
-PATIENCE_SECONDS = 5.0
+RETRY_SECONDS = 5.0
 
 Command = Callable[..., Any]
 
@@ -22,7 +22,7 @@ def with_client(command: Command) -> Command:
     @click.option("--key", envvar="CELERITY_CLIENT_KEY", default="", show_envvar=True, help="An API key.")
     @wraps(command)
     def wrapper(*arguments: Any, url: str, key: str, **options: Any) -> Any:
-        with Client(url, key, patience=PATIENCE_SECONDS) as client:
+        with Client(url, key, retry_seconds=RETRY_SECONDS) as client:
             try:
                 return command(client, *arguments, **options)
             except ApiError as error:

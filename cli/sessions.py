@@ -2,9 +2,9 @@
 
 import click
 
+from celerity_client import Client
 from cli.output import as_json, facts, show, table
 from cli.remote import with_client
-from client import Client
 
 limit = click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="The newest so many.")
 

@@ -4,9 +4,9 @@ import time
 
 import click
 
+from celerity_client import Client
 from cli.output import as_json, show, table
 from cli.remote import with_client
-from client import Client
 
 
 @click.command()

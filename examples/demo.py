@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # they take seconds to import on a slow machine, and the first line should not wait for them
-    from client import Session
+    from celerity_client import Session
     from examples.pace import Size
 
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
@@ -22,15 +22,15 @@ GREETING = """\
 A 135M model learns one-digit sums by GRPO over the API: replies are sampled, scored and trained on, step by step,
 for {:.0f} minutes at the most. Ctrl-C ends it."""
 SIZE = ("steps", "questions", "samples", "held_out")
-PATIENCE_SECONDS = 5.0  # with a server that is not there, or that ends as well
+RETRY_SECONDS = 5.0  # with a server that is not there, or that ends as well
 
 
 def main(options: argparse.Namespace) -> int:
     print(GREETING.format(options.seconds / 60), file=sys.stderr, flush=True)
-    from client import ApiError, Client, OperationFailedError
+    from celerity_client import ApiError, Client, OperationFailedError
 
     try:
-        with Client(options.url, options.key, patience=PATIENCE_SECONDS) as client:
+        with Client(options.url, options.key, retry_seconds=RETRY_SECONDS) as client:
             client.models()
         with Client(options.url, options.key) as client:
             return run(client.create_session(MODEL, rank=16, alpha=32, dropout=0), options)
@@ -41,7 +41,7 @@ def main(options: argparse.Namespace) -> int:
 
 def run(session: "Session", options: argparse.Namespace) -> int:
     """Raises ApiError or OperationFailedError."""
-    from client.progress import Bar
+    from celerity_client.progress import Bar
     from examples.grpo_arithmetic import Loop
     from examples.report import report
 
@@ -63,10 +63,10 @@ def run(session: "Session", options: argparse.Namespace) -> int:
 
 def stop_soon(session_id: str, options: argparse.Namespace) -> None:
     """Unless it is to be kept. After Ctrl-C a server of the demo's own may have ended before."""
-    from client import ApiError, Client
+    from celerity_client import ApiError, Client
 
     if not options.keep:
-        with Client(options.url, options.key, patience=PATIENCE_SECONDS) as client, contextlib.suppress(ApiError):
+        with Client(options.url, options.key, retry_seconds=RETRY_SECONDS) as client, contextlib.suppress(ApiError):
             client.session(session_id).stop()
 
 

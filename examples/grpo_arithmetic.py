@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 from tokenizers import Tokenizer
 
-from client import Session
-from client.progress import Bar
-from client.results import Sequence, Trained
-from client.session import grpo_sample
+from celerity_client import Session, grpo_example
+from celerity_client.progress import Bar
+from celerity_client.results import Sequence, Trained
 from examples.pace import SLOW, Size, choose
 
 Sum = tuple[int, int]
@@ -81,8 +80,8 @@ def advantages(group: list[Reply]) -> list[float]:
     return [(each - mean(rewards)) / (pstdev(rewards) + 1e-4) for each in rewards]
 
 
-def _sample(reply: Reply, advantage: float) -> dict[str, Any]:
-    return grpo_sample(reply.prompt, reply.sequence.tokens, reply.sequence.logprobs, advantage)
+def _example(reply: Reply, advantage: float) -> dict[str, Any]:
+    return grpo_example(reply.prompt, reply.sequence.tokens, reply.sequence.logprobs, advantage)
 
 
 class Loop:
@@ -121,7 +120,7 @@ class Loop:
         self._bar.say("measuring this machine")
         began = time.monotonic()
         groups = self._ask(sums, SLOW.samples)
-        self._session.grpo([_sample(reply, 0) for group in groups for reply in group]).result()
+        self._session.grpo([_example(reply, 0) for group in groups for reply in group]).result()
         self._bar.moved(count)
         each = (time.monotonic() - began) / count
         size = choose(each, deadline - time.monotonic())
@@ -172,12 +171,12 @@ class Loop:
     def _train(self, groups: list[list[Reply]]) -> Trained:
         """An optimizer step on each half of the replies. The second half was sampled by weights that are
         one step old, so its ratios differ from 1."""
-        samples = [
-            _sample(reply, advantage)
+        examples = [
+            _example(reply, advantage)
             for group in groups
             for reply, advantage in zip(group, advantages(group), strict=True)
         ]
-        halves = [samples[::2], samples[1::2]]
+        halves = [examples[::2], examples[1::2]]
         operations = []
         for half in halves:
             operations.append(self._session.grpo(half, agg_type="token_mean"))

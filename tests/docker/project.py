@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from client import Client
+from celerity_client import Client
 from stack.address import free_port
 from tests import compose
 from tests.waiting import eventually
@@ -23,7 +23,7 @@ class Project:
     def __init__(self) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.client = Client(self.url, KEY, patience=READY_SECONDS)
+        self.client = Client(self.url, KEY, retry_seconds=READY_SECONDS)
         # Settings of whoever runs the tests are not theirs.
         mine = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
         self._environment = {

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from client import Session
-from client.session import sample
+from celerity_client import Session, example
 from stack.process import ROOT
 from tests.docker.project import IMAGE, NAME, READY_SECONDS, WORKER_MEMORY, Project, docker, in_image, seconds
 from tests.waiting import eventually
@@ -18,7 +17,7 @@ from tests.waiting import eventually
 MODEL = "HuggingFaceTB/SmolLM2-135M-Instruct"
 BASE = "python:3.11-slim"
 PROMPT = [504, 6330, 314, 216]
-SAMPLES = [sample([*PROMPT, *range(200 + 16 * row, 216 + 16 * row)], [0] * 4 + [1] * 16) for row in range(4)]
+SAMPLES = [example([*PROMPT, *range(200 + 16 * row, 216 + 16 * row)], [0] * 4 + [1] * 16) for row in range(4)]
 STEPS = 4
 FIGURES = ROOT / "artifacts" / "docker" / "figures.json"
 

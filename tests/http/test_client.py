@@ -2,15 +2,14 @@
 
 from typing import Any
 
-import httpx2
+import httpx
 import numpy as np
 import pytest
 from redis import Redis
 
-from client import ApiError, Client, OperationFailedError
-from client.progress import Bar, Steps, results
-from client.results import Sequence, Stepped
-from client.session import Session, grpo_sample, sample
+from celerity_client import ApiError, Client, OperationFailedError, Session, example, grpo_example, results
+from celerity_client.progress import Bar, Steps
+from celerity_client.results import Sequence, Stepped
 from domain.forward_backward import ForwardBackwardResult
 from domain.operation import ErrorCode, OperationError
 from domain.optim_step import OptimStepResult
@@ -21,7 +20,7 @@ from tests.http.conftest import CARD, WORKER, Api
 
 @pytest.fixture
 def client(url: str) -> Any:
-    with Client(url, patience=5) as client:
+    with Client(url, retry_seconds=5) as client:
         yield client
 
 
@@ -34,7 +33,7 @@ def session(client: Client, api: Api) -> Session:
 
 def test_a_loop_is_submitted_ahead_and_its_results_are_typed(session: Session, api: Api) -> None:
     sampled = session.sample([1, 2], num_samples=1, max_tokens=2)
-    trained = session.grpo([grpo_sample([1, 2], [3, 4], [-1.0, -2.0], 0.5)], agg_type="token_mean")
+    trained = session.grpo([grpo_example([1, 2], [3, 4], [-1.0, -2.0], 0.5)], agg_type="token_mean")
     stepped = session.optim_step(0.01)
     tokens = Sampled(np.array([3, 4], np.int32), np.array([-1, -2], np.float32), StopReason.LENGTH)
     api.finish(sampled.id, SampleResult((tokens,)))
@@ -81,14 +80,14 @@ def test_a_bar_of_work_that_is_learnt_on_the_way_tells_its_phase_and_share(capsy
     assert "sampling:  25%" in shown and "sampling: 100%" in shown and "reward=0.250" in shown
 
 
-def test_a_sample_to_train_on_has_an_entry_for_each_token() -> None:
-    made = grpo_sample([1, 2], [3], [-0.5], 2.0)
+def test_an_example_has_an_entry_for_each_token() -> None:
+    made = grpo_example([1, 2], [3], [-0.5], 2.0)
     assert made["model_input"]["chunks"] == [{"encoded_text": {"tokens": [1, 2, 3]}}]
     inputs = made["loss_inputs"]
     assert inputs["loss_mask"]["data"] == [0, 0, 1]
     assert inputs["grpo_inputs"]["advantages"]["data"] == [0.0, 0.0, 2.0]
     assert inputs["grpo_inputs"]["generator_logprobs"]["data"] == [0.0, 0.0, -0.5]
-    assert sample([1, 2], [0, 1])["loss_inputs"] == {"loss_mask": {"data": [0, 1]}}
+    assert example([1, 2], [0, 1])["loss_inputs"] == {"loss_mask": {"data": [0, 1]}}
 
 
 def test_a_failed_operation_and_a_refused_request_are_told_apart(session: Session, client: Client, api: Api) -> None:
@@ -113,33 +112,36 @@ def test_a_session_may_be_asked_within_a_time(session: Session, api: Api) -> Non
             operation.result()
 
 
-class Flaky(httpx2.BaseTransport):
+class Flaky(httpx.BaseTransport):
     """Sends a request on, and loses the answer of every first try."""
 
     def __init__(self) -> None:
-        self.inner = httpx2.HTTPTransport()
+        self.inner = httpx.HTTPTransport()
         self.keys: list[str] = []
 
-    def handle_request(self, request: httpx2.Request) -> httpx2.Response:
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
         answer = self.inner.handle_request(request)
         key = request.headers.get("Idempotency-Key", "")
         if request.method == "POST" and key not in self.keys:
             self.keys.append(key)
             answer.read()
-            raise httpx2.ReadError("the connection broke before the answer")
+            raise httpx.ReadError("the connection broke before the answer")
         return answer
 
 
 def test_a_post_whose_answer_was_lost_is_sent_again_and_takes_effect_once(url: str, api: Api) -> None:
-    with Client(url, patience=5, handler=Flaky()) as client:
+    with Client(url, retry_seconds=5, transport=Flaky()) as client:
         session = client.create_session(CARD.name)
         operation = session.optim_step()
     assert len(api.client.get("/v1/rl/training-sessions").json) == 1
     assert [each["operation_id"] for each in api.client.get(f"{session.path}/operations").json] == [operation.id]
 
 
-def test_patience_ends(api: Api) -> None:
+def test_a_call_is_not_repeated_for_ever(api: Api) -> None:
     assert isinstance(api.redis, Redis)
-    with Client("http://127.0.0.1:1", patience=0.5) as client, pytest.raises(ApiError, match="no answer") as refused:
+    with (
+        Client("http://127.0.0.1:1", retry_seconds=0.5) as client,
+        pytest.raises(ApiError, match="no answer") as refused,
+    ):
         client.models()
     assert refused.value.status == 0

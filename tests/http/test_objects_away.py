@@ -10,7 +10,7 @@ import pytest
 
 from app import create_app
 from app.recent import Recent
-from client import Client
+from celerity_client import Client
 from domain.checkpoint import CheckpointKind
 from domain.operation import OperationKind
 from domain.sample import SampleResult, Sequence, StopReason
@@ -142,7 +142,7 @@ def test_the_client_comes_again(url: str, api: Api, monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(api.store.operations._context.payloads, "put", away_at_first)
     monkeypatch.setattr("app.errors.RETRY_AFTER_SECONDS", 0)
-    with Client(url, patience=60) as client:
+    with Client(url, retry_seconds=60) as client:
         session = client.create_session(CARD.name)
         operation = session.optim_step()
     assert left == []

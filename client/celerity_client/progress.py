@@ -1,27 +1,12 @@
-"""Bars on the terminal for whoever waits. Nothing else of the client needs tqdm."""
+"""Bars for a loop, on a terminal or in a notebook."""
 
 import sys
-from collections.abc import Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterator
 
-import msgspec
-from tqdm import tqdm
+from tqdm.auto import tqdm
 
-from client.operation import Operation
-
-T = TypeVar("T", bound=msgspec.Struct)
 # Work of several kinds is counted together, so that its number says little.
 SHARE = "{desc}{percentage:3.0f}%|{bar}| {elapsed}<{remaining}{postfix}"
-
-
-def results(operations: Sequence[Operation[T]], *, progress: bool = False, title: str = "results") -> list[T]:
-    """What each answers, in their order. Raises as `Operation.result` for the first that failed."""
-    with tqdm(total=len(operations), desc=title, disable=not progress) as bar:
-        found = []
-        for operation in operations:
-            found.append(operation.result())
-            bar.update()
-    return found
 
 
 class Bar:

@@ -1,0 +1,43 @@
+"""One HTTP call, repeated while that makes sense: a POST goes under an Idempotency-Key and so takes effect once."""
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from celerity_client.results import Json
+from celerity_client.retry import Retry
+
+# A held GET takes less.
+ANSWER_SECONDS = 90.0
+
+
+class AsyncHttp:
+    """`transport` stands for the network in tests."""
+
+    def __init__(
+        self, url: str, key: str, retry_seconds: float, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport)
+        self._retry_seconds = retry_seconds
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def call(self, method: str, path: str, body: Json | None = None, **headers: str) -> Any:
+        """The answer's JSON, None where it has none. Raises ApiError."""
+        if method == "POST":
+            headers["Idempotency-Key"] = str(uuid4())
+        retry = Retry(self._retry_seconds)
+        while True:
+            try:
+                answer = await self._http.request(method, path, json=body, headers=headers)
+            except httpx.TransportError as error:
+                pause = retry.after_error(error, self._http.base_url)
+            else:
+                if answer.is_success:
+                    return answer.json() if answer.content else None
+                pause = retry.after_refusal(answer)
+            await asyncio.sleep(pause)
