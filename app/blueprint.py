@@ -61,6 +61,16 @@ class Blueprint(flask_smorest.Blueprint):
         return idempotent(self.refuses(*POST_CALL)(view))
 
 
+def named(name: str, *paragraphs: str) -> Callable[[View], View]:
+    """Gives a view that a function has made its name, from which the operationId comes, and its documentation."""
+
+    def decorator(view: View) -> View:
+        view.__name__, view.__doc__ = name, "\n\n".join(filter(None, paragraphs))
+        return view
+
+    return decorator
+
+
 def _takes(view: View, location: str) -> bool:
     documented = getattr(view, "_apidoc", {}).get("arguments", {}).get("parameters", [])
     return any(parameter["in"] == location for parameter in documented)

@@ -5,18 +5,12 @@ from typing import Any
 
 from marshmallow import fields
 
-from domain.operation import ErrorCode, Operation, OperationKind, OperationStatus
+from domain.operation import ErrorCode, Operation, OperationStatus
 from schemas.base import AnswerSchema
 from schemas.fields import Choice, prefixed
 
 STATUSES = prefixed(OperationStatus, "TRAINING_OPERATION_STATUS_")
 ERROR_CODES = prefixed(ErrorCode, "TRAINING_OPERATION_ERROR_CODE_")
-# Those of the native contract.
-PUBLIC_KINDS = {
-    kind.value: kind
-    for kind in OperationKind
-    if kind.is_public and kind not in (OperationKind.CUSTOM_FORWARD_BACKWARD, OperationKind.WEIGHTS_SYNC)
-}
 
 
 def identifier(description: str, attribute: str | None = None) -> fields.String:
@@ -51,13 +45,6 @@ class OperationSchema(AnswerSchema):
     )
 
 
-class OperationSummarySchema(OperationSchema):
-    kind = Choice(PUBLIC_KINDS, required=True, description="What the operation does.")
-    created_at = timestamp("When it was accepted.", required=True)
-    started_at = timestamp("When a worker began it.")
-    ended_at = timestamp("When it ended.")
-
-
 def operation_view(operation: Operation, result: Any = None, ahead: int | None = None) -> dict[str, Any]:
     """The fields of an OperationSchema that this operation has; `result` only when it is COMPLETED, `ahead`
     (operations of its session before it) only while it is PENDING."""
@@ -69,13 +56,6 @@ def operation_view(operation: Operation, result: Any = None, ahead: int | None =
         "queue_position": ahead,
     }
     return _present(view)
-
-
-def summary_view(operation: Operation) -> dict[str, Any]:
-    """The fields of an OperationSummarySchema that this operation has."""
-    times = {name: getattr(operation, name) for name in ("created_at", "started_at", "ended_at")}
-    stamps = {name: rfc3339(seconds) for name, seconds in times.items() if seconds is not None}
-    return {**operation_view(operation), "kind": operation.kind, **stamps}
 
 
 def rfc3339(seconds: float) -> str:

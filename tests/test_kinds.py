@@ -7,6 +7,8 @@ import pytest
 from domain.kinds import KINDS
 from domain.operation import ErrorCode, OperationError, OperationKind
 from domain.time_limits import TimeLimits
+from schemas.native import NATIVE
+from schemas.together.calls import TOGETHER
 from workers.celery_app import app
 from workers.changes import CALLS
 
@@ -20,6 +22,10 @@ def test_every_kind_has_its_facts() -> None:
 def test_every_kind_has_its_task() -> None:
     importlib.import_module("workers.tasks")
     assert {kind.task_name for kind in OperationKind} <= set(app.tasks)
+
+
+def test_every_kind_that_a_user_asks_for_is_offered_by_an_api() -> None:
+    assert NATIVE.keys() | TOGETHER.keys() == {kind for kind in OperationKind if kind.is_public}
 
 
 def test_every_time_limit_is_of_some_kind() -> None:

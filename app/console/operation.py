@@ -1,5 +1,6 @@
 """One operation: what it was asked, what it gave; cancelled here while it waits."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -12,11 +13,12 @@ from app.console.sample import sample_page
 from app.console.session import SESSION
 from app.console.training import training_page
 from app.state import state
-from domain.checkpoint import Checkpoint
-from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
-from domain.operation import Operation, OperationKind, OperationStatus
+from domain.checkpoint import Checkpoint, CheckpointRequest
+from domain.forward_backward import ForwardBackwardRequest
+from domain.kinds import KINDS
+from domain.operation import Operation, OperationStatus
 from domain.optim_step import OptimStepRequest, OptimStepResult
-from domain.sample import SampleRequest, SampleResult
+from domain.sample import SampleRequest
 from domain.session import Session
 from store.errors import NotFoundError
 
@@ -41,18 +43,27 @@ def operation(session_id: str, operation_id: str) -> str:
 
 
 def _details(session: Session, found: Operation) -> dict[str, Any]:
-    match found.kind:
-        case OperationKind.SAMPLE:
-            return sample_page(session, _request(found, SampleRequest), _result(found, SampleResult))
-        case OperationKind.FORWARD_BACKWARD | OperationKind.CUSTOM_FORWARD_BACKWARD:
-            request = _request(found, ForwardBackwardRequest)
-            return training_page(session, request, _result(found, ForwardBackwardResult))
-        case OperationKind.OPTIM_STEP:
-            asked, result = _request(found, OptimStepRequest), _result(found, OptimStepResult)
-            return {"asked": asked and msgspec.structs.asdict(asked), "metrics": result and result.metrics}
-        case OperationKind.TRAINING_CHECKPOINT | OperationKind.INFERENCE_CHECKPOINT:
-            return {"checkpoint": _result(found, Checkpoint)}
-    return {}
+    """What the page of the operation's kind shows."""
+    facts = KINDS[found.kind]
+    page = PAGES.get(facts.request)
+    return page(session, _request(found, facts.request), _result(found, facts.result)) if page else {}
+
+
+def _optim_step_page(_: Session, request: OptimStepRequest | None, result: OptimStepResult | None) -> dict[str, Any]:
+    return {"asked": request and msgspec.structs.asdict(request), "metrics": result and result.metrics}
+
+
+def _checkpoint_page(_: Session, __: CheckpointRequest | None, result: Checkpoint | None) -> dict[str, Any]:
+    return {"checkpoint": result}
+
+
+PAGES: dict[type[msgspec.Struct], Callable[[Session, Any, Any], dict[str, Any]]] = {
+    SampleRequest: sample_page,
+    ForwardBackwardRequest: training_page,
+    OptimStepRequest: _optim_step_page,
+    CheckpointRequest: _checkpoint_page,
+}
+"""By the request of a kind. Each takes the session, the request and the result, None where one is missing."""
 
 
 def _request(found: Operation, into: type[T]) -> T | None:

@@ -1,72 +1,20 @@
-"""Checkpoints: saved by operations of a session, and from then on things of their own."""
+"""Checkpoints: listed, read, deleted, downloaded. Operations of a session save them."""
 
-from http import HTTPStatus
 from typing import Any
 
-from app.auth import caller, own_session
+from app.auth import caller
 from app.blueprint import Blueprint
 from app.links import downloads
-from app.operations import FOLLOWED, accept, read
 from app.state import state
-from domain.checkpoint import Checkpoint, CheckpointRequest
-from domain.operation import OperationKind
-from domain.session import Dialect
-from schemas import examples
 from schemas.checkpoints import (
     CheckpointDownloadSchema,
     CheckpointListSchema,
     CheckpointSchema,
     DownloadSchema,
-    InferenceCheckpointOperationSchema,
-    SaveSchema,
-    TrainingCheckpointOperationSchema,
     checkpoint_view,
 )
 
 checkpoints = Blueprint("checkpoints", __name__, url_prefix="/v1/rl", description="What is kept of a session.")
-
-
-@checkpoints.route("/training-sessions/<id:session_id>:training-checkpoint", methods=("POST",))
-@checkpoints.arguments(SaveSchema, required=False)
-@checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
-@checkpoints.response(200, TrainingCheckpointOperationSchema, example=examples.ACCEPTED)
-def create_training_checkpoint(body: dict[str, Any], session_id: str) -> dict[str, Any]:
-    """Save adapter, optimizer state and step, for training to go on from
-
-    Gradients that no optim-step has used are not part of it.
-    """
-    kind, request = OperationKind.TRAINING_CHECKPOINT, CheckpointRequest()
-    return accept(own_session(session_id, Dialect.NATIVE), kind, request, body.get("timeout_seconds"))
-
-
-@checkpoints.route("/training-sessions/<id:session_id>:inference-checkpoint", methods=("POST",))
-@checkpoints.arguments(SaveSchema, required=False)
-@checkpoints.refuses(HTTPStatus.TOO_MANY_REQUESTS)
-@checkpoints.response(200, InferenceCheckpointOperationSchema, example=examples.ACCEPTED)
-def create_inference_checkpoint(body: dict[str, Any], session_id: str) -> dict[str, Any]:
-    """Save the adapter, alone and merged into its base model, for other software to load"""
-    kind, request = OperationKind.INFERENCE_CHECKPOINT, CheckpointRequest()
-    return accept(own_session(session_id, Dialect.NATIVE), kind, request, body.get("timeout_seconds"))
-
-
-@checkpoints.route("/training-sessions/<id:session_id>/operations/training-checkpoint/<id:operation_id>")
-@checkpoints.doc(parameters=["Prefer"])
-@checkpoints.response(
-    200, TrainingCheckpointOperationSchema, headers=FOLLOWED, example=examples.TRAINING_CHECKPOINT_SAVED
-)
-def get_training_checkpoint(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read a training-checkpoint operation"""
-    return read(session_id, operation_id, OperationKind.TRAINING_CHECKPOINT, Checkpoint)
-
-
-@checkpoints.route("/training-sessions/<id:session_id>/operations/inference-checkpoint/<id:operation_id>")
-@checkpoints.doc(parameters=["Prefer"])
-@checkpoints.response(
-    200, InferenceCheckpointOperationSchema, headers=FOLLOWED, example=examples.INFERENCE_CHECKPOINT_SAVED
-)
-def get_inference_checkpoint(session_id: str, operation_id: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Read an inference-checkpoint operation"""
-    return read(session_id, operation_id, OperationKind.INFERENCE_CHECKPOINT, Checkpoint)
 
 
 @checkpoints.route("/checkpoints")

@@ -5,7 +5,6 @@ from app.together.model_resources import model_resources
 from app.together.models import models
 from app.together.operations import operations
 from app.together.payloads import payloads
-from app.together.saving import saving
 from app.together.sessions import sessions
 
-blueprints = (models, model_resources, sessions, operations, saving, checkpoints, payloads)
+blueprints = (models, model_resources, sessions, operations, checkpoints, payloads)

@@ -11,10 +11,8 @@ from app.answers import write
 from app.auth import caller, own_session
 from app.blueprint import Blueprint as NativeBlueprint
 from app.bodies import Parser, hold
-from app.operations import awaited
 from app.state import state
-from app.waiting import preferred_wait
-from domain.operation import Operation, OperationKind
+from domain.operation import Operation
 from domain.session import Dialect
 from schemas.problems import refusal
 from schemas.skeleton import value_of
@@ -63,13 +61,6 @@ class PayloadParser(Parser):
 
 class Blueprint(NativeBlueprint):
     ARGUMENTS_PARSER = PayloadParser()
-
-
-def read(session_id: str, operation_id: str, kind: OperationKind, into: type[T]) -> tuple[Operation, T | None]:
-    """The operation, held until it has ended, as long as a client that only polls should wait, or as it prefers."""
-    own_session(session_id, Dialect.TOGETHER)
-    seconds, _ = preferred_wait(state().settings.polling_wait)
-    return awaited(session_id, operation_id, kind, into, seconds)
 
 
 def apart(operation: Operation, schema: Schema, output: dict[str, Any], inline: dict[str, Any]) -> dict[str, Any]:

@@ -1,143 +1,76 @@
-"""What a session is asked to do: train, step, publish, sample."""
+"""What a session is asked to do: train, step, publish, sample, save."""
 
 from typing import Any
 
 from msgspec.structs import replace
 
 from app.auth import own_session
-from app.operations import accepted
+from app.blueprint import named
+from app.operations import accepted, awaited, context_of
 from app.state import state
-from app.together.blueprint import SESSIONS, Blueprint, apart, read
-from domain.forward_backward import ForwardBackwardResult
+from app.together.blueprint import SESSIONS, Blueprint, apart
+from app.waiting import preferred_wait
 from domain.operation import Operation, OperationKind, OperationStatus
-from domain.optim_step import OptimStepResult
-from domain.sample import SampleResult
 from domain.session import Dialect
-from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
-from schemas.together import forward_backward as training
-from schemas.together import sampling
-from schemas.together.operations import WeightsSyncBodySchema, WeightsSyncOperationSchema, operation_view
-from schemas.together.optim_step import OptimStepBodySchema, OptimStepOperationSchema, optim_step_request
+from domain.weights_sync import WeightsSyncRequest
+from schemas.calls import Call
+from schemas.pages import EmptySchema
+from schemas.together.calls import TOGETHER
+from schemas.together.operations import operation_view
 from store.errors import NotFoundError
-
-KIND = OperationKind
 
 operations = Blueprint(
     "together_operations", __name__, url_prefix=f"{SESSIONS}/<id:session_id>/operations", description="Operations."
 )
 
 
-@operations.route("/forward-backward", methods=("POST",))
-@operations.arguments(training.ForwardBackwardBodySchema)
-@operations.response(200, training.ForwardBackwardOperationSchema)
-def forward_backward(body: dict[str, Any], session_id: str) -> Any:
-    """Add a loss's gradient to the session's, or only evaluate the loss"""
-    session, settings = own_session(session_id, Dialect.TOGETHER), state().settings
-    request = training.forward_backward_request(body, session.spec.base_model, settings.limits, settings.horizon)
-    return operation_view(accepted(session, KIND.FORWARD_BACKWARD, request))
+def offer(kind: OperationKind, call: Call) -> None:
+    """Adds the two routes of a kind: to ask for an operation, and to read it."""
+
+    @operations.route(f"/{kind}", methods=("POST",))
+    @operations.arguments(call.body, required=not issubclass(call.body, EmptySchema))
+    @operations.response(200, call.operation)
+    @named(call.name or kind.task_name, call.summary, call.notes)
+    def ask(body: dict[str, Any], session_id: str) -> Any:
+        session = own_session(session_id, Dialect.TOGETHER)
+        operation = accepted(session, kind, call.request(body, context_of(session)))
+        return _queued(operation) or operation_view(operation)
+
+    @operations.route(f"/{kind}/<id:operation_id>")
+    @operations.doc(parameters=["Prefer"])
+    @operations.response(200, call.operation)
+    @named(f"get_{kind.task_name}", f"Read one {kind} operation", call.read_notes)
+    def read(session_id: str, operation_id: str) -> Any:
+        own_session(session_id, Dialect.TOGETHER)
+        if queued := _queued_by_id(session_id, operation_id, kind):
+            return queued
+        # Held as long as a client that only polls should wait, or as it prefers.
+        seconds, _ = preferred_wait(state().settings.polling_wait)
+        operation, result = awaited(session_id, operation_id, kind, seconds)
+        return operation_view(operation, None if result is None else _output(operation, result, call))
 
 
-@operations.route("/forward-backward/<id:operation_id>")
-@operations.doc(parameters=["Prefer"])
-@operations.response(200, training.ForwardBackwardOperationSchema)
-def get_forward_backward(session_id: str, operation_id: str) -> Any:
-    """Read a forward-backward operation"""
-    operation, result = read(session_id, operation_id, KIND.FORWARD_BACKWARD, ForwardBackwardResult)
-    if result is None:
-        return operation_view(operation)
-    schema, inline = training.ForwardBackwardResultSchema(), training.inline_view(result)
-    return operation_view(operation, apart(operation, schema, training.result_view(result), inline))
+for each in TOGETHER.items():
+    offer(*each)
 
 
-@operations.route("/custom-forward-backward", methods=("POST",))
-@operations.arguments(training.CustomForwardBackwardBodySchema)
-@operations.response(200, training.CustomForwardBackwardOperationSchema)
-def custom_forward_backward(body: dict[str, Any], session_id: str) -> Any:
-    """Add the gradient of a loss of your own, given by the logprobs"""
-    session, limits = own_session(session_id, Dialect.TOGETHER), state().settings.limits
-    request = training.custom_request(body, session.spec.base_model, limits)
-    return operation_view(accepted(session, KIND.CUSTOM_FORWARD_BACKWARD, request))
+def _output(operation: Operation, result: Any, call: Call) -> dict[str, Any]:
+    output: dict[str, Any] = call.output(operation, result)
+    if call.inline is None:
+        return output
+    return apart(operation, call.operation().fields["output"].schema, output, call.inline(result))  # type: ignore[attr-defined]
 
 
-@operations.route("/custom-forward-backward/<id:operation_id>")
-@operations.doc(parameters=["Prefer"])
-@operations.response(200, training.CustomForwardBackwardOperationSchema)
-def get_custom_forward_backward(session_id: str, operation_id: str) -> Any:
-    """Read a custom-forward-backward operation"""
-    operation, result = read(session_id, operation_id, KIND.CUSTOM_FORWARD_BACKWARD, ForwardBackwardResult)
-    return operation_view(operation, {} if result else None)
-
-
-@operations.route("/optim-step", methods=("POST",))
-@operations.arguments(OptimStepBodySchema)
-@operations.response(200, OptimStepOperationSchema)
-def optim_step(body: dict[str, Any], session_id: str) -> Any:
-    """Step the adapter's weights along the accumulated gradient, which is cleared"""
-    session = own_session(session_id, Dialect.TOGETHER)
-    return operation_view(accepted(session, KIND.OPTIM_STEP, optim_step_request(body, session.spec.muon)))
-
-
-@operations.route("/optim-step/<id:operation_id>")
-@operations.doc(parameters=["Prefer"])
-@operations.response(200, OptimStepOperationSchema)
-def get_optim_step(session_id: str, operation_id: str) -> Any:
-    """Read an optim-step operation"""
-    operation, result = read(session_id, operation_id, KIND.OPTIM_STEP, OptimStepResult)
-    return operation_view(operation, {"step": result.step} if result else None)
-
-
-@operations.route("/weights-sync", methods=("POST",))
-@operations.arguments(WeightsSyncBodySchema)
-@operations.response(200, WeightsSyncOperationSchema)
-def weights_sync(body: dict[str, Any], session_id: str) -> Any:
-    """Let samples use the weights as they are
-
-    Samples that were accepted before keep the weights that they would have had.
-    """
-    operation = accepted(own_session(session_id, Dialect.TOGETHER), KIND.WEIGHTS_SYNC, WeightsSyncRequest(**body))
-    return _queued(operation) or operation_view(operation)
-
-
-@operations.route("/weights-sync/<id:operation_id>")
-@operations.doc(parameters=["Prefer"])
-@operations.response(200, WeightsSyncOperationSchema)
-def get_weights_sync(session_id: str, operation_id: str) -> Any:
-    """Read a weights-sync operation
-
-    One in the background is COMPLETED while it waits; the session's policy_state says whether it has been published.
-    """
-    own_session(session_id, Dialect.TOGETHER)
-    if queued := _queued(state().store.operations.get(session_id, operation_id, KIND.WEIGHTS_SYNC)):
-        return queued
-    operation, result = read(session_id, operation_id, KIND.WEIGHTS_SYNC, WeightsSyncResult)
-    return operation_view(operation, {"weights_version": result.step} if result else None)
-
-
-@operations.route("/sample", methods=("POST",))
-@operations.arguments(sampling.SampleBodySchema)
-@operations.response(200, sampling.SampleOperationSchema)
-def sample(body: dict[str, Any], session_id: str) -> Any:
-    """Sample completions of prompts with the published weights"""
-    session = own_session(session_id, Dialect.TOGETHER)
-    spec, limits = session.spec, state().settings.limits
-    request = sampling.sample_request(body, spec.base_model, limits, spec.has_generator)
-    return operation_view(accepted(session, KIND.SAMPLE, request))
-
-
-@operations.route("/sample/<id:operation_id>")
-@operations.doc(parameters=["Prefer"])
-@operations.response(200, sampling.SampleOperationSchema)
-def get_sample(session_id: str, operation_id: str) -> Any:
-    """Read a sample operation"""
-    operation, result = read(session_id, operation_id, KIND.SAMPLE, SampleResult)
-    if result is None:
-        return operation_view(operation)
-    schema = sampling.SampleResultSchema()
-    return operation_view(operation, apart(operation, schema, sampling.result_view(result), {"results": []}))
+def _queued_by_id(session_id: str, operation_id: str, kind: OperationKind) -> dict[str, Any] | None:
+    if kind is not OperationKind.WEIGHTS_SYNC:
+        return None
+    return _queued(state().store.operations.get(session_id, operation_id, kind))
 
 
 def _queued(operation: Operation) -> dict[str, Any] | None:
     """A weights-sync in the background that is still to come: to be queued is all that its client waits for."""
+    if operation.kind is not OperationKind.WEIGHTS_SYNC:
+        return None
     operations = state().store.operations
     step = operations.steps_to_publish(operation.session_id).get(operation.id)
     try:
