@@ -41,7 +41,7 @@ resources:{id}:sessions   set    the sessions attached to them that have not end
 resources:READY           zset   those that have not stopped, by created_at
 resources:STOPPED         zset   those that have, by the time they did
 owner:{id}:resources      zset   the model resources of one owner, by created_at
-loose                     zset   objects that no record refers to, or none yet, by the time they were written: they are
+unreferenced              zset   objects that no record refers to, or none yet, by the time they were written: they are
                                  deleted a day later
 owner:{id}:sessions       zset   the sessions of one owner (an API key, or anonymous), by created_at; those of model
                                  resources under {id}:resources

@@ -23,7 +23,7 @@ class Expected(NamedTuple):
     states: dict[int, AdapterState]
 
 
-def expected(engine: Engine, model: Path, run: SessionRun, origin: AdapterState | None) -> Expected:
+def run_undisturbed(engine: Engine, model: Path, run: SessionRun, origin: AdapterState | None) -> Expected:
     spec, name = run.spec, run.session_id
     engine.create_adapter(name, model, spec.lora, spec.seed, origin, publishes=spec.publishes).result()
     results: dict[int, Any] = {}

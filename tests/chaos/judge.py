@@ -10,8 +10,8 @@ from domain.operation import OperationKind
 from settings import Settings
 from store.errors import NotFoundError
 from store.store import Store, open_store
-from tests.chaos import checkpoints, comparison, expiry
-from tests.chaos.expected import expected
+from tests.chaos import checkpoints, comparison, expiry, leftovers
+from tests.chaos.expected import run_undisturbed
 from tests.chaos.report import Report
 from tests.chaos.story import SessionRun, Story
 from workers.engine.config import EngineConfig
@@ -33,6 +33,9 @@ def judge(settings: Settings, stories: list[Story], faults: Counter[str], model:
             report.differences += checkpoints.left_over(store, [run for story in stories for run in story.sessions])
     if not report.differences:
         _expire(report, settings, stories)
+    if not report.differences:
+        leftovers.end_all(stories)
+        report.differences += leftovers.left_over(settings)
     return report
 
 
@@ -52,15 +55,15 @@ def _count_requests(report: Report, story: Story) -> None:
 def _compare(report: Report, story: Story, store: Store, engine: Engine, model: Path) -> None:
     origin = None
     for run in story.sessions:
-        undisturbed = expected(engine, model, run, origin)
-        lines = comparison.wrongly_ended(run) + comparison.differences(story.api(run), run, undisturbed)
-        lines += checkpoints.differences(store, model, run, undisturbed)
+        expected = run_undisturbed(engine, model, run, origin)
+        lines = comparison.wrongly_ended(run) + comparison.differences(story.api(run), run, expected)
+        lines += checkpoints.differences(store, model, run, expected)
         if not _is_removed(store, run):
-            lines += comparison.weights_differ(store, run, undisturbed) + comparison.log_differs(store, run)
+            lines += comparison.weights_differ(store, run, expected) + comparison.log_differs(store, run)
             report.doubled += _doubled(store, run, origin.step if origin else 0)
         report.differences += lines
         _count(report, run)
-        origin = undisturbed.results[run.plan.origin]
+        origin = expected.results[run.plan.origin]
 
 
 def _is_removed(store: Store, run: SessionRun) -> bool:

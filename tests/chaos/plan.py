@@ -105,7 +105,7 @@ def _round(rng: random.Random, dialect: Dialect) -> list[Operation]:
     """One to three forward-backwards and a step, then samples; now and then a checkpoint, also between the two."""
     operations = [_training(rng, dialect) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.1:
-        operations.append(Operation(OperationKind.FORWARD_BACKWARD, requests.hopeless_training(rng)))
+        operations.append(Operation(OperationKind.FORWARD_BACKWARD, requests.non_finite_training(rng)))
     clip = rng.choice([0.0, 1.0]) if dialect is Dialect.TOGETHER else 0.0
     operations.append(Operation(OperationKind.OPTIM_STEP, requests.step(rng, clip)))
     if dialect is Dialect.TOGETHER and rng.random() < 0.7:

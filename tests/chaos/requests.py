@@ -28,7 +28,7 @@ HORIZON = 1024
 MEANS = [member for member in Aggregation if member is not Aggregation.SUM]
 LOGPROB = -3.0
 # The ratio of a token to this is beyond fp32.
-HOPELESS_LOGPROB = -300.0
+NON_FINITE_LOGPROB = -300.0
 
 
 def native_loss(rng: random.Random) -> Loss:
@@ -57,9 +57,9 @@ def training(
     return replace(request, **arrays, forward_only=forward_only, return_logprobs=forward_only, horizon=HORIZON)
 
 
-def hopeless_training(rng: random.Random) -> ForwardBackwardRequest:
+def non_finite_training(rng: random.Random) -> ForwardBackwardRequest:
     """It ends as not finite, and adds nothing."""
-    return training(rng, Grpo(aggregation=Aggregation.TOKEN_MEAN), HOPELESS_LOGPROB)
+    return training(rng, Grpo(aggregation=Aggregation.TOKEN_MEAN), NON_FINITE_LOGPROB)
 
 
 def custom_training(rng: random.Random) -> ForwardBackwardRequest:
