@@ -120,9 +120,9 @@ def test_tokens_may_lie_apart_where_the_kernel_has_a_stride() -> None:
         ({"x": torch.ones(3, 2, 16, dtype=torch.bfloat16)}, "x is a tensor of torch.float32, not torch.bfloat16"),
         ({"weight": torch.ones(16, dtype=torch.float64)}, "weight is a tensor of torch.float32"),
         ({"weight": np.ones(16, np.float32)}, "weight is a tensor"),
-        ({"weight": 0}, "weight is a tensor of torch.float32, not int"),
+        ({"weight": 0}, "weight is a tensor, not int"),
         ({"length": 3.0}, "length is a long, not float"),
-        ({"eps": torch.ones(())}, "eps is a float, not Tensor"),
+        ({"eps": "0"}, "eps is a float, not str"),
     ],
 )
 def test_an_argument_of_another_name_kind_or_dtype_is_refused(changed: dict[str, object], message: str) -> None:
@@ -137,7 +137,7 @@ def test_an_argument_of_another_name_kind_or_dtype_is_refused(changed: dict[str,
         ({"weight": torch.ones(32)[::2]}, "weight .* is not contiguous"),
         ({"x": torch.ones(3, 2, 16, device="meta")}, "x is not on a CPU"),
         ({"length": -1}, "length -1"),
-        ({"heads": 1 << 63}, "heads 9223372036854775808"),
+        ({"heads": 1 << 64}, "heads 18446744073709551616"),
     ],
 )
 def test_an_argument_that_the_kernel_cannot_read_is_refused(changed: dict[str, object], message: str) -> None:

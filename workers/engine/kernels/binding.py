@@ -1,8 +1,9 @@
 """A kernel as Python calls it: with the fields of its struct in interface.h as keywords, checked."""
 
 import ctypes
-from collections.abc import Callable
+import struct
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 import torch
@@ -12,14 +13,11 @@ from workers.engine.kernels.interface import Field, kernels, record
 from workers.engine.kernels.kernel import DTYPES, library
 
 Argument = Tensor | np.ndarray | float | None
-Reader = Callable[[dict[str, Argument], torch.dtype], object]
 
-C_TYPES: dict[str, type[ctypes._SimpleCData]] = {
-    "long": ctypes.c_int64, "int64_t": ctypes.c_int64, "uint64_t": ctypes.c_uint64, "uint32_t": ctypes.c_uint32,
-    "float": ctypes.c_float, "double": ctypes.c_double,
-}  # fmt: skip
+# Of module struct. A long is a size or a count, and so is not negative.
+FORMATS = {"long": "Q", "int64_t": "q", "uint64_t": "Q", "uint32_t": "I", "float": "f", "double": "d"}
+POINTER = "P"
 ELEMENTS = {"float": torch.float32, "double": torch.float64, "int64_t": torch.int64, "long": torch.int64}
-LIMITS = {"long": 1 << 63, "int64_t": 1 << 63, "uint64_t": 1 << 64, "uint32_t": 1 << 32}
 STRIDE, COUNT = "_stride", "_count"
 
 
@@ -31,88 +29,106 @@ class Kernel:
 
     def __init__(self, name: str) -> None:
         fields = kernels()[name]
-        self._name = name
-        self._readers = [_reader(field, {other.name for other in fields}) for field in fields]
-        self._arguments = type(f"{name}_arguments", (ctypes.Structure,), {"_fields_": [_c_field(f) for f in fields]})
-        self._names = {field.name for field in fields if not _is_derived(field.name)}
+        self._name, self._fields = name, fields
+        names = {field.name for field in fields}
+        pointers = [field for field in fields if field.is_pointer]
+        is_array = {field.name: field.type not in ELEMENTS and field.type != "T" for field in pointers}
+        self._tensors = [
+            (field.name, ELEMENTS.get(field.type), _or_none(field.name + STRIDE, names))
+            for field in pointers
+            if not is_array[field.name]
+        ]
+        self._arrays = [
+            (field.name, record(field.type), field.name + COUNT) for field in pointers if is_array[field.name]
+        ]
+        self._names = {name for name in names if not name.endswith((STRIDE, COUNT))}
         self._optional = {field.name for field in fields if field.is_optional}
+        self._in_order = itemgetter(*(field.name for field in fields))
+        self._struct = struct.Struct("".join(map(_format, fields)))
 
     def __call__(self, dtype: torch.dtype, **arguments: Argument) -> None:
         """`dtype` is the T of interface.h.
 
         Raises:
             TypeError: an argument is missing, unknown, or of another kind or dtype than its field.
-            ValueError: a tensor is not on a CPU or not laid out as the kernel reads it, or an integer is out of range.
+            ValueError: a tensor is not on a CPU or not laid out as the kernel reads it, or a number is out of range.
         """
         if arguments.keys() != self._names:
-            self._check_names(set(arguments))
-        values = [read(arguments, dtype) for read in self._readers]
-        self._functions[dtype](ctypes.byref(self._arguments(*values)))
+            self._complete(arguments)
+        # The memory is held by `arguments` as long as the kernel runs.
+        plain: dict[str, object] = {**arguments}
+        for name, own_dtype, stride in self._tensors:
+            tensor = arguments[name]
+            if isinstance(tensor, Tensor):
+                _check_tensor(name, tensor, own_dtype or dtype, has_stride=stride is not None)
+                plain[name] = tensor.data_ptr()
+                if stride:
+                    plain[stride] = tensor.stride(0)
+            elif tensor is None and name in self._optional:
+                plain[name] = 0
+            else:
+                raise TypeError(f"{self._name}: {name} is a tensor, not {type(tensor).__name__}")
+        for name, elements, count in self._arrays:
+            array = _checked_array(name, arguments[name], elements)
+            plain[name], plain[count] = array.ctypes.data, array.shape[-1]
+        self._functions[dtype](self._packed(plain))
 
-    def _check_names(self, given: set[str]) -> None:
-        wrong = (given - self._names) | (self._names - self._optional - given)
-        if wrong:
+    def _complete(self, arguments: dict[str, Argument]) -> None:
+        for name in self._optional:
+            arguments.setdefault(name, None)
+        if wrong := arguments.keys() ^ self._names:
             raise TypeError(f"{self._name}: missing or unknown arguments {', '.join(sorted(wrong))}")
+
+    def _packed(self, plain: dict[str, object]) -> bytes:
+        try:
+            return self._struct.pack(*self._in_order(plain))
+        except struct.error:
+            for field in self._fields:
+                _check_number(field, plain[field.name])
+            raise
 
     @cached_property
     def _functions(self) -> "dict[torch.dtype, ctypes._NamedFuncPointer]":
         functions = {dtype: library()[f"{self._name}_{ending}"] for dtype, ending in DTYPES.items()}
         for function in functions.values():
-            function.restype = None
+            # The bytes of the struct, which are aligned as pointers are.
+            function.argtypes, function.restype = [ctypes.c_char_p], None
         return functions
 
 
-def _is_derived(name: str) -> bool:
-    return name.endswith((STRIDE, COUNT))
+def _format(field: Field) -> str:
+    return POINTER if field.is_pointer else FORMATS[field.type]
 
 
-def _c_field(field: Field) -> tuple[str, type]:
-    return field.name, ctypes.c_void_p if field.is_pointer else C_TYPES[field.type]
+def _or_none(name: str, names: set[str]) -> str | None:
+    return name if name in names else None
 
 
-def _reader(field: Field, names: set[str]) -> Reader:
-    """Takes what a field holds from the arguments of a call."""
-    name = field.name
-    if name.endswith(STRIDE):
-        return lambda arguments, _: arguments[name.removesuffix(STRIDE)].stride(0)  # type: ignore[union-attr]
-    if name.endswith(COUNT):
-        return lambda arguments, _: arguments[name.removesuffix(COUNT)].shape[-1]  # type: ignore[union-attr]
-    if not field.is_pointer:
-        return lambda arguments, _: _scalar(field, arguments[name])
-    if field.type != "T" and field.type not in ELEMENTS:
-        elements = record(field.type)
-        return lambda arguments, _: _address_of_array(name, elements, arguments[name])
-    own, has_stride = ELEMENTS.get(field.type), name + STRIDE in names
-    return lambda arguments, dtype: _address(field, own or dtype, has_stride, arguments.get(name))
+def _check_tensor(name: str, tensor: Tensor, dtype: torch.dtype, has_stride: bool) -> None:
+    if tensor.dtype is not dtype:
+        raise TypeError(f"{name} is a tensor of {dtype}, not {tensor.dtype}")
+    if not tensor.is_cpu:
+        raise ValueError(f"{name} is not on a CPU")
+    if not tensor.is_contiguous() and not (has_stride and has_contiguous_rows(tensor)):
+        raise ValueError(f"{name} {list(tensor.shape)} with strides {tensor.stride()} is not contiguous")
 
 
-def _scalar(field: Field, value: Argument) -> float:
-    limit = LIMITS.get(field.type)
-    if not isinstance(value, (int,) if limit else (int, float)):
-        raise TypeError(f"{field.name} is a {field.type}, not {type(value).__name__}")
-    if limit and not 0 <= value < limit:
-        raise ValueError(f"{field.name} {value} is no {field.type} from 0 on")
-    return value
-
-
-def _address_of_array(name: str, elements: np.dtype, value: Argument) -> int:
+def _checked_array(name: str, value: Argument, elements: np.dtype) -> np.ndarray:
     if not isinstance(value, np.ndarray) or value.dtype != elements:
         raise TypeError(f"{name} is an array of {elements.names}")
     if not value.flags.c_contiguous:
         raise ValueError(f"{name} is not contiguous")
-    return value.ctypes.data
+    return value
 
 
-def _address(field: Field, dtype: torch.dtype, has_stride: bool, value: Argument) -> int | None:
-    if value is None and field.is_optional:
-        return None
-    if not isinstance(value, Tensor) or value.dtype is not dtype:
-        raise TypeError(f"{field.name} is a tensor of {dtype}, not {getattr(value, 'dtype', type(value).__name__)}")
-    if not value.is_cpu:
-        raise ValueError(f"{field.name} is not on a CPU")
-    if not value.is_contiguous() and not (has_stride and has_contiguous_rows(value)):
-        raise ValueError(f"{field.name} {list(value.shape)} with strides {value.stride()} is not contiguous")
-    return value.data_ptr()
+def _check_number(field: Field, value: object) -> None:
+    is_integer = not field.is_pointer and FORMATS[field.type] not in "fd"
+    if not isinstance(value, int if is_integer else int | float):
+        raise TypeError(f"{field.name} is a {field.type}, not {type(value).__name__}")
+    try:
+        struct.pack(_format(field), value)
+    except struct.error as error:
+        raise ValueError(f"{field.name} {value} is out of range: {error}") from error
 
 
 def has_contiguous_rows(x: Tensor) -> bool:
