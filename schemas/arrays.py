@@ -5,18 +5,19 @@ Python hundreds of milliseconds.
 """
 
 import re
-from typing import Any, ClassVar, NoReturn
+from typing import Annotated, Any, ClassVar, NoReturn
 
 import msgspec
 import numpy as np
 from marshmallow import ValidationError, fields
 
 from domain.limits import MOST_ENTRIES
-from schemas.bounds import FLOAT32, FLOAT32_MAX, INT32_MAX, INT64, Bounds
+from schemas.bounds import FLOAT32, FLOAT32_MAX, INT32_MAX, INT64, INT64_MAX, INT64_MIN, Bounds
 from schemas.fields import DECIMAL, Integer, read_integer
 from schemas.skeleton import read_text
 
-DECIMALS = re.compile(f"{DECIMAL.pattern}(,{DECIMAL.pattern})*")
+# Possessive: it keeps no way back for each of a million numbers.
+DECIMALS = re.compile(f"{DECIMAL.pattern}(?:,{DECIMAL.pattern})*+")
 TOO_MANY = f"must have at most {MOST_ENTRIES} entries"
 
 
@@ -51,7 +52,8 @@ class IntegerArray(NumericArray):
     A refusal names the index of the first offender.
     """
 
-    decoder = msgspec.json.Decoder(list[int])
+    # Stops at the first that is too large: to read an integer takes the square of its digits.
+    decoder = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=INT64_MIN, le=INT64_MAX)]])
 
     def __init__(self, bounds: Bounds = INT64, *, description: str, examples: list[Any], **options: Any) -> None:
         self.bounds = bounds

@@ -1,7 +1,9 @@
 """Whole lists of numbers: the index of the first offender, and the rounding to bfloat16."""
 
+import tracemalloc
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 from marshmallow import ValidationError
@@ -54,6 +56,32 @@ def test_numbers_become_float32() -> None:
     array = floats.deserialize([1, 0.1, -2.5, 3.4028234663852886e38, 2**64 - 1])
     assert array.dtype == np.float32
     assert array.tolist() == [1.0, 0.10000000149011612, -2.5, 3.4028234663852886e38, 1.8446744073709552e19]
+
+
+@pytest.mark.parametrize("wrong", [str(2**63), str(-(2**63) - 1), str(2**64), "1.0", '"x"'])
+def test_of_the_text_of_a_list_the_first_wrong_integer_is_named_too(wrong: str) -> None:
+    assert offender(integers, msgspec.Raw(f'[5, "6", {wrong}, {wrong}]'.encode())) == 2
+    assert offender(integers, msgspec.Raw(f"[5, 6, {wrong}, {wrong}]".encode())) == 2
+
+
+def test_an_integer_of_many_digits_is_refused_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To read one takes the square of its digits, and a body may have thousands."""
+    read = []
+    monkeypatch.setattr(IntegerArray, "_refuse", lambda *arguments: read.append(arguments))
+    assert "infinity" in offender(integers, msgspec.Raw(b"[%b, 1]" % (b"1" * 4000)))
+    assert not read
+
+
+def test_decimal_strings_take_a_few_times_their_size_of_memory() -> None:
+    count = 2**18
+    text = msgspec.Raw(b"[" + b",".join([b'"123"'] * count) + b"]")
+    tracemalloc.start()
+    try:
+        integers.deserialize(text)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 150 * count
 
 
 @pytest.mark.parametrize("field", [integers, floats])
