@@ -31,7 +31,7 @@ from store.refusals import sentence
 logger = logging.getLogger(__name__)
 
 RETRY_AFTER_SECONDS = 2
-OBJECTS_AWAY = "the server's object storage cannot be read or written just now; retry"
+OBJECTS_AWAY = f"{ObjectsAwayError.sentence}; retry"
 STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     NotFoundError: HTTPStatus.NOT_FOUND,
     CheckpointGoneError: HTTPStatus.BAD_REQUEST,
@@ -110,7 +110,7 @@ def redis_away(error: Exception) -> Response:
 
 def objects_away(error: ObjectsAwayError) -> Response:
     logger.warning("object storage is away: %s", error)
-    return unavailable(UnavailableError(OBJECTS_AWAY))
+    return unavailable(UnavailableError(f"{error.sentence}; retry"))
 
 
 def http_error(error: HTTPException) -> Response:

@@ -81,7 +81,7 @@ def admit_upload() -> None:
 
 
 def put_file(token: str) -> Response:  # noqa: ARG001 - it has been read by admit_upload
-    state().store.uploads.put(g.upload_path, read_body())
+    state().store.uploads.take(g.upload_path, read_body())
     return Response(status=200)
 
 

@@ -11,6 +11,17 @@ Unavailable = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError, 
 class ObjectsAwayError(Exception):
     """Object storage cannot be read, or takes no writes, just now: the caller may retry."""
 
+    sentence = "the server's object storage cannot be read or written just now"
+
+
+class DiskLowError(ObjectsAwayError):
+    """What is left of the disk is kept for what has been accepted."""
+
+    sentence = "the server's disk has no room for a large request just now"
+
+    def __init__(self, free: int, floor: int) -> None:
+        super().__init__(f"the objects' disk has {free} bytes free, and {floor} are kept free")
+
 
 class ObjectMissingError(Exception):
     """Object storage is there, and has lost an object that a record refers to."""

@@ -57,7 +57,8 @@ class Operations:
         Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError, ObjectsAwayError.
         """
         operation_id = str(uuid4())
-        stored = self._context.payloads.put(f"requests/{operation_id}", encode(request))
+        floor = self._context.settings.disk_floor_bytes
+        stored = self._context.payloads.put(f"requests/{operation_id}", encode(request), floor)
         times = (f"{uploaded_in:.6f}", "" if timeout_seconds is None else repr(timeout_seconds))
         reply = self._accept(session_id, operation_id, kind, stored, once, times)
         if reply[0] == b"accepted":

@@ -21,12 +21,12 @@ class Payloads:
         self._writes = writes
         self._inline_bytes = inline_bytes
 
-    def put(self, path: str, data: bytes) -> bytes:
+    def put(self, path: str, data: bytes, floor: int = 0) -> bytes:
         """The stored form of `data`, which is kept under `path` if it is large, and for a day unless a record comes to
-        hold that form."""
+        hold that form. Raises DiskLowError when a large one would leave less than `floor` bytes of the disk free."""
         if len(data) <= self._inline_bytes:
             return INLINE + data
-        self._writes.put(path, data)
+        self._writes.put(path, data, floor)
         return OBJECT + path.encode()
 
     def get(self, stored: bytes) -> bytes:

@@ -50,7 +50,7 @@ class Store:
         self.logins = Logins(context)
         self.signing_secret = SigningSecret(context)
         self.model_resources = AllModelResources(context, self.sessions)
-        self.uploads = Uploads(objects, writes)
+        self.uploads = Uploads(objects, writes, settings.disk_floor_bytes)
         swept = (self.checkpoints, self.model_resources, writes)
         self.janitor = Janitor(context, self.sessions, self.workers, swept, objects)
 

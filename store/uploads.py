@@ -13,9 +13,10 @@ PAYLOAD_ID = re.compile(r"[A-Za-z0-9-]{1,64}")
 class Uploads:
     """An object belongs to a session, whose owner alone is told where it lies."""
 
-    def __init__(self, objects: Objects, writes: Writes) -> None:
+    def __init__(self, objects: Objects, writes: Writes, disk_floor: int) -> None:
         self._objects = objects
         self._writes = writes
+        self._disk_floor = disk_floor
 
     def begin(self, session_id: str) -> tuple[str, str]:
         """A new payload's id, and the path that it is to be put at."""
@@ -28,8 +29,12 @@ class Uploads:
             raise NotFoundError("no such payload in this training session")
         return f"payloads/{session_id}/{payload_id}"
 
+    def take(self, path: str, data: bytes) -> None:
+        """What a client sends, for a day. Raises DiskLowError."""
+        self._writes.put(path, data, self._disk_floor)
+
     def put(self, path: str, data: bytes) -> None:
-        """For a day."""
+        """What a client is to fetch, for a day."""
         self._writes.put(path, data)
 
     def get(self, session_id: str, payload_id: str) -> bytes:

@@ -6,7 +6,7 @@ So what the end of a process leaves, half or whole, is deleted all the same, a d
 from settings import DAY
 from store import keys
 from store.connection import RawRedis
-from store.errors import ObjectsAwayError
+from store.errors import DiskLowError, ObjectsAwayError
 from store.objects import Objects
 
 
@@ -15,8 +15,14 @@ class Writes:
         self._redis = redis
         self._objects = objects
 
-    def put(self, path: str, data: bytes) -> None:
-        """Writes an object that lives for a day, unless a script makes a record that refers to it."""
+    def put(self, path: str, data: bytes, floor: int = 0) -> None:
+        """Writes an object that lives for a day, unless a script makes a record that refers to it.
+
+        Raises ObjectsAwayError; DiskLowError when it would leave less than `floor` bytes of a disk of this host free.
+        """
+        free = self._objects.free_bytes() if floor else None
+        if free is not None and free - len(data) < floor:
+            raise DiskLowError(free, floor)
         self._redis.zadd(keys.UNREFERENCED, {path: self._redis.time()[0]})
         self._objects.put(path, data)
 

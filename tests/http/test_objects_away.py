@@ -1,7 +1,7 @@
 """Object storage is away: what needs it is told to come again, and gets what it wanted when it is back."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -16,6 +16,7 @@ from domain.operation import OperationKind
 from domain.sample import SampleResult, Sequence, StopReason
 from settings import Settings
 from store.errors import ObjectsAwayError
+from store.store import open_store
 from tests.http.conftest import CARD, Api
 from tests.http.test_checkpoints import download, save
 
@@ -129,6 +130,31 @@ def test_large_payloads_of_the_other_door_may_be_sent_and_fetched_again(api: Api
         check_to_be_retried(post(f"{session}/payloads/{operation_id}/download-url"))
     ended = api.client.get(f"{session}/operations/sample/{operation_id}").json
     assert ended["output"]["payload_id"] == operation_id
+
+
+def test_what_clients_send_leaves_the_floor_of_the_disk_free(api: Api, settings: Settings) -> None:
+    """Redis writes to the same disk, for everyone; what is small, and what has been accepted, may use it."""
+    session = api.session()
+    api.begin(session)
+    accepted = api.sample(session)
+    resources = api.client.post(f"{DOOR}/model-resources", json={"base_model": CARD.name}).json["id"]
+    made = api.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": resources}).json["id"]
+    low = msgspec.structs.replace(settings, disk_floor_bytes=1 << 60)
+    with closing(open_store(low)) as store:
+        client: Any = create_app(low, store).test_client()
+        upload = client.post(f"{DOOR}/training-sessions/{made}/payloads/upload-url").json["upload_url"]
+        for refused in (
+            client.put(upload, data=b"{}"),
+            client.post(f"{session}:sample", json={"prompt": TOKENS, "sampling_params": {"max_tokens": 2}}),
+        ):
+            assert refused.status_code == 503
+            assert "disk has no room for a large request" in refused.json["message"]
+            assert int(refused.headers["Retry-After"]) >= 1
+        Api(client, store, api.redis).finish(accepted, result())
+        assert client.get(f"{session}/operations/sample/{accepted}").json["data"]["sequences"]
+        assert client.get(f"{session}/operations").status_code == 200
+    with closing(open_store(msgspec.structs.replace(low, inline_bytes=1000))) as store:
+        assert Api(create_app(low, store).test_client(), store, api.redis).sample(session)
 
 
 def test_the_client_comes_again(url: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
