@@ -15,6 +15,7 @@ from models.catalog import Catalog
 from models.folders import model_folders
 from settings import Settings
 from stack.plan import read_plan
+from store.errors import ObjectsAwayError
 from store.objects import open_objects
 
 
@@ -34,7 +35,7 @@ def doctor(as_json: bool) -> None:
 def _objects(settings: Settings) -> Iterator[Finding]:
     try:
         open_objects(settings.objects_url, settings.data_dir).check()
-    except ValueError as error:
+    except (ValueError, ObjectsAwayError) as error:
         named = "name a bucket or a folder that is there, and the keys that open it"
         local = "make it writable for the user of this process, or name another folder in DATA_DIR"
         yield Finding("objects", str(error), named if settings.objects_url else local)

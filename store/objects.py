@@ -1,5 +1,7 @@
 """Object storage: a local folder or any S3-compatible store, behind obstore."""
 
+import errno
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
@@ -17,6 +19,11 @@ from store.private_files import OBJECTS, make_folder
 REFUSED = "CELERITY_OBJECTS_URL cannot be opened: "
 # What a disk, a network, a bucket or its keys are the reason of. The others would be faults of ours.
 AWAY = (GenericError, PermissionDeniedError, UnauthenticatedError)
+# In obstore's words, which has one exception for these and for what passes: an answer of 4xx (but for 408 and 429), or
+# HTTP where AWS_ALLOW_HTTP is not set.
+FOR_GOOD = re.compile("status code: 4(?!08|29)|builder error")
+# What a disk is out of, for a while.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 # By itself obstore tries for three minutes, while a request waits and its client gives up. Whoever has more time tries
 # again (see workers/retry.py).
 RETRIES = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
@@ -35,11 +42,13 @@ class Objects:
         self._folder = Folder(Path(root), is_private=is_private) if root else None
 
     def check(self) -> None:
-        """Raises ValueError when they cannot be had: there is no such bucket, its keys are not good, or the folder
-        cannot be written."""
+        """Raises ValueError for what does not pass by itself: there is no such bucket, its keys are not good, or the
+        folder may not be written. ObjectsAwayError for storage that cannot be reached or has no room."""
         try:
             self.reach()
         except ObjectsAwayError as error:
+            if _passes(error.__cause__):
+                raise
             raise ValueError(str(error) if self._folder else REFUSED + str(error)) from error
 
     def reach(self, room: int = 0) -> None:
@@ -167,6 +176,13 @@ def _opened(url: str) -> ObjectStore:
     if isinstance(store, HTTPStore):
         raise ValueError(f"{REFUSED}{url} is no bucket; s3://bucket/prefix is one, and AWS_ENDPOINT_URL says where")
     return store
+
+
+def _passes(reason: BaseException | None) -> bool:
+    """Whether it is a network's, a busy bucket's or a full disk's, and not one for whoever wrote the settings."""
+    if isinstance(reason, GenericError):
+        return not FOR_GOOD.search(str(reason))
+    return isinstance(reason, OSError) and reason.errno in NO_ROOM
 
 
 def _reason(error: Exception) -> str:

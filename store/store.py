@@ -76,7 +76,7 @@ class Store:
         self._context.dispatcher.check()
 
     def check_objects(self) -> None:
-        """Raises ValueError when the objects cannot be read."""
+        """Raises ValueError when the objects cannot be had, ObjectsAwayError when that may pass."""
         self._objects.check()
 
     def reach_objects(self) -> None:

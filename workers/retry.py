@@ -18,16 +18,22 @@ FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 5.0
 
 
-def until_available(action: Callable[[], T], what: str, between: Callable[[], None] = lambda: None) -> T:
+def until_available(
+    action: Callable[[], T],
+    what: str,
+    between: Callable[[], None] = lambda: None,
+    away: tuple[type[Exception], ...] = Unavailable,
+) -> T:
     """The action's result, tried until Redis answers and takes writes. Only for actions that are safe to repeat.
 
     `what` names the action in the log. `between` is called before each further try; an exception from it ends them.
+    `away` are the exceptions after which it is tried again.
     """
     for pause in _pauses():
         try:
             return action()
-        except Unavailable as error:
-            log.warning("%s: %s (%s); trying again in %.1f s", what, sentence(error), error, pause)
+        except away as error:
+            log.warning("%s: %s (%s); trying again in %.1f s", what, _what_is_away(error), error, pause)
             time.sleep(pause)
             between()
     raise AssertionError("there is always another pause")
@@ -59,6 +65,10 @@ class OperationRetry:
             if not until_available(lambda: self._claims.is_held(claim), what):
                 raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, "the operation was taken from this worker")
         raise AssertionError("there is always another pause")
+
+
+def _what_is_away(error: Exception) -> str:
+    return "object storage is away" if isinstance(error, ObjectsAwayError) else sentence(error)
 
 
 def _pauses() -> Iterator[float]:

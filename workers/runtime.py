@@ -10,7 +10,7 @@ from models.catalog import Catalog
 from models.folders import model_folders
 from models.hub import Hub, Memory
 from settings import Settings
-from store.errors import Unavailable
+from store.errors import ObjectsAwayError, Unavailable
 from store.refusals import sentence
 from store.store import open_store
 from store.workers import Announcement
@@ -55,8 +55,8 @@ class Runtime:
         )  # fmt: skip
 
     def start(self) -> None:
-        """Waits for Redis. Raises ValueError when it does not let this process work, or may throw operations away, and
-        when the objects cannot be read."""
+        """Waits for Redis and object storage. Raises ValueError when Redis does not let this process work, or may throw
+        operations away, and when the objects cannot be had."""
         until_available(self.store.check_access, "starting")
         policy = until_available(self.store.eviction_policy, "starting")
         if policy != "noeviction":
@@ -64,7 +64,7 @@ class Runtime:
                 f"Redis has the eviction policy {policy} and could drop accepted operations; "
                 "set maxmemory-policy to noeviction"
             )
-        self.store.check_objects()
+        until_available(self.store.check_objects, "starting", away=(ObjectsAwayError,))
         self.engine.start()
 
     def close(self) -> None:

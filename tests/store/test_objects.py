@@ -1,5 +1,6 @@
 """Objects of a local folder and of a store elsewhere, through the same few calls."""
 
+import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -122,6 +123,22 @@ def test_a_disk_without_room_for_what_is_asked_is_away(objects: Objects, monkeyp
     if objects.free_bytes() is not None:
         with pytest.raises(ObjectsAwayError, match="only 999 bytes free"):
             objects.reach(room=1000)
+
+
+@pytest.mark.parametrize(
+    ("code", "refusal"), [(errno.ENOSPC, ObjectsAwayError), (errno.EROFS, ValueError), (errno.EACCES, ValueError)]
+)
+def test_at_the_start_a_full_disk_may_pass_and_one_that_takes_no_files_does_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, refusal: type[Exception]
+) -> None:
+    objects = open_objects("", tmp_path)
+
+    def refuse(**_: object) -> None:
+        raise OSError(code, "refused")
+
+    monkeypatch.setattr("store.folder.TemporaryFile", refuse)
+    with pytest.raises(refusal):
+        objects.check()
 
 
 def test_one_object_among_others_is_lost_and_all_of_them_are_away(objects: Objects) -> None:

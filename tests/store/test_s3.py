@@ -6,8 +6,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from store.errors import ObjectsAwayError
 from store.objects import Objects, open_objects
 from tests.bucket import Bucket
+from tests.tcp_proxy import TcpProxy
 
 # More than one part of an upload.
 LARGE = [b"ab" * 4_000_000, b"cd" * 4_000_000]
@@ -63,6 +65,19 @@ def test_a_bucket_that_can_be_read_is_good_though_it_is_empty(objects: Objects) 
 def test_a_bucket_that_is_not_there_is_refused_by_the_name_of_its_setting(tmp_path: Path) -> None:
     objects = open_objects("s3://another/run", tmp_path)
     with pytest.raises(ValueError, match=r"^CELERITY_OBJECTS_URL cannot be opened: .*another.* 404 Not Found$"):
+        objects.check()
+
+
+def test_a_bucket_that_cannot_be_reached_is_not_refused(
+    bucket: Bucket, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with TcpProxy(bucket.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{proxy.address}")
+        objects = open_objects(bucket.url, tmp_path)
+        proxy.cut()
+        with pytest.raises(ObjectsAwayError):
+            objects.check()
+        proxy.restore()
         objects.check()
 
 

@@ -9,7 +9,9 @@ from domain.checkpoint import Checkpoint, CheckpointRequest
 from domain.operation import ErrorCode, OperationKind, OperationStatus
 from store.errors import ObjectsAwayError
 from store.objects import Objects
+from tests.bucket import Bucket
 from tests.engine.asking import packed, random_sample, sample_request
+from tests.tcp_proxy import TcpProxy
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 
@@ -125,3 +127,15 @@ def test_a_checkpoint_that_cannot_be_written_in_its_time_ends_so(begin: Begin, m
     failed = shift.store.operations.get(session.id, operation.id)
     assert failed.error is not None and failed.error.code is ErrorCode.TIMEOUT
     assert shift.run(session, OperationKind.SAMPLE, sample_request([[1]], max_tokens=1)).error is None
+
+
+def test_a_worker_that_starts_meanwhile_waits_for_it(
+    begin: Begin, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with TcpProxy(bucket.endpoint) as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{proxy.address}")
+        proxy.cut()
+        monkeypatch.setattr("workers.retry.time.sleep", lambda _: proxy.restore())
+        shift = begin(inline_bytes=0, objects_url=bucket.url)
+        assert "starting: object storage is away" in caplog.text
+        assert shift.run(shift.session(), TRAIN, REQUEST).status is OperationStatus.COMPLETED
