@@ -63,6 +63,7 @@ screenshots: setup $(VENV)/dev.stamp ## pictures of the console in docs/images, 
 	HF_HUB_OFFLINE=1 $(BIN)/python -m tests.screenshots
 
 docs: setup $(VENV)/docs.stamp ## the documentation as a site in artifacts/docs
+	$(BIN)/python -m settings.page
 	HF_HUB_OFFLINE=1 $(BIN)/python -m sphinx -W --keep-going -q -b html docs artifacts/docs
 
 check: setup $(VENV)/dev.stamp ## lint, format, types, and which room may import which

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from settings import Settings, load_settings
+from settings.page import PAGE, page
 
 
 def test_without_an_environment_there_are_the_defaults() -> None:
@@ -14,7 +15,7 @@ def test_without_an_environment_there_are_the_defaults() -> None:
 def test_traces_without_their_packages_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"CELERITY_TRACES": "true"}
     assert load_settings(asked).traces
-    monkeypatch.setattr("settings.find_spec", lambda _: None)
+    monkeypatch.setattr("settings.environment.find_spec", lambda _: None)
     with pytest.raises(ValueError, match=r"CELERITY_TRACES needs .*requirements-traces\.txt"):
         load_settings(asked)
 
@@ -48,7 +49,6 @@ def test_values_are_read_in_their_own_types() -> None:
         ("CELERITY_HORIZON", "1.5"),
         ("CELERITY_MICRO_BATCH_TOKENS", "-1"),
         ("CELERITY_MAX_BATCH_SEQUENCES", "0"),
-        ("CELERITY_WORKER_THREADS", "0"),
         ("CELERITY_MAX_WAIT", "nan"),
         ("CELERITY_MAX_WAIT", "inf"),
         ("CELERITY_MAX_RATE_PER_KEY", "nan"),
@@ -70,3 +70,8 @@ def test_a_value_that_a_setting_does_not_take_is_refused_by_name(variable: str, 
 def test_a_name_that_is_no_setting_is_refused_with_the_nearest() -> None:
     with pytest.raises(ValueError, match="CELERITY_HORZON is not a setting of Celerity; did you mean CELERITY_HORIZON"):
         load_settings({"CELERITY_HORZON": "7"})
+
+
+def test_the_page_of_all_settings_is_current() -> None:
+    assert PAGE.read_text() == page(), "run python -m settings.page"
+    assert page().count("\n| `") == len(Settings.__struct_fields__), "each has a line"

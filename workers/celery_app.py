@@ -23,6 +23,9 @@ from workers.process import current, open_runtime
 
 log = logging.getLogger(__name__)
 
+# Tasks that wait for the engine at once; the store bounds how many there are.
+THREADS = 512
+
 try:
     settings = load_settings()
 except ValueError as error:
@@ -36,7 +39,7 @@ app.conf.update(
     result_backend_thread_safe=True,
     worker_pool="threads",
     worker_consumer=f"{RetryingConsumer.__module__}:{RetryingConsumer.__name__}",
-    worker_concurrency=settings.worker_threads,
+    worker_concurrency=THREADS,
     worker_prefetch_multiplier=1,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,

@@ -20,7 +20,7 @@ from store.store import open_store
 # As docker-compose.yml has it, and as the command line does.
 COMMANDS = {
     "gunicorn": ["gunicorn", "-c", "app/gunicorn.conf.py", "--bind", "0.0.0.0:0", "app.wsgi:application"],
-    "celerity": ["celerity", "api", "--bind", "0.0.0.0:0"],
+    "celerity": ["cli", "api", "--bind", "0.0.0.0:0"],
 }
 
 

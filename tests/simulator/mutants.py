@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("app", "domain", "models", "schemas", "store", "tracing", "workers")
+PARTS = ("app", "domain", "models", "schemas", "settings", "store", "tracing", "workers")
 FOUND, NOT_FOUND = 1, 0
 
 
@@ -98,5 +98,4 @@ def _copy_product(folder: Path) -> None:
     ignored = shutil.ignore_patterns("__pycache__", "*.so")
     for part in (*PARTS, "tests/simulator"):
         shutil.copytree(ROOT / part, folder / part, ignore=ignored)
-    for file in ("settings.py", "logs.py"):
-        shutil.copy(ROOT / file, folder)
+    shutil.copy(ROOT / "logs.py", folder)

@@ -162,7 +162,7 @@ def test_an_image_gets_the_rooms_and_nothing_else_that_lies_in_the_folder() -> N
     assert first == "*" and "**/__pycache__" in rest
     folders = {room.removeprefix("celerity_") for room in rooms}
     assert allowed == folders | {
-        "logs.py", "settings.py", "constraints.txt", "requirements.txt", "requirements-model.txt",
+        "logs.py", "settings", "constraints.txt", "requirements.txt", "requirements-model.txt",
         "requirements-torch.txt", "requirements-traces.txt",
     }  # fmt: skip
     assert [name for name in allowed if not (ROOT / name).exists()] == []
