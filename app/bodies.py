@@ -35,7 +35,7 @@ def admit_body() -> Response | None:
         return None
     if request.routing_exception is not None:
         raise request.routing_exception
-    reservation.most = body_limit()
+    reservation.most, reservation.owner = body_limit(), _sender()
     if announced(request.environ) > reservation.most:
         raise too_large(reservation.most)
     if not reservation.grow(announced(request.environ)):
@@ -59,8 +59,17 @@ def body_limit() -> int:
 def hold(size: int) -> None:
     """Takes room for so many bytes more, until the request is answered. Raises BusyError when there is none."""
     reservation = request.environ.get(RESERVATION)
-    if reservation is not None and not reservation.grow(reservation.size + size):
+    if reservation is None:
+        return
+    reservation.owner = _sender()
+    if not reservation.grow(reservation.size + size):
         raise BusyError
+
+
+def _sender() -> str:
+    """The owner whose body it is: who calls, or who asked for the link of an upload. Nobody on an open path."""
+    sender: str = g.get("owner") or g.get("uploader", "")
+    return sender
 
 
 def read_body() -> bytes:

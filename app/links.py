@@ -15,7 +15,7 @@ from store.errors import ObjectsAwayError
 
 LINKS = "/files/"
 SALT = "checkpoint files"
-UPLOAD_SALT = "uploads"
+UPLOAD_SALT = "uploads of an owner"
 BYTES = "application/octet-stream"
 NO_HOST = "the Host header is not the name of a host, which the links of the answer would lead to"
 NOT_OURS = "this link is not one of this server's, or is too old; ask for the download again"
@@ -67,7 +67,7 @@ def get_file(token: str, name: str) -> Response:
 
 def upload_link(path: str) -> str:
     """A URL to which anyone may PUT the object at `path` for as long as the settings say."""
-    return f"{_origin()}{LINKS}{sign([path, body_limit()], UPLOAD_SALT)}"
+    return f"{_origin()}{LINKS}{sign([path, body_limit(), g.owner], UPLOAD_SALT)}"
 
 
 def admit_upload() -> None:
@@ -75,9 +75,10 @@ def admit_upload() -> None:
     if request.endpoint != put_file.__name__ or request.view_args is None:
         return
     try:
-        g.upload_path, g.body_limit = unsign(request.view_args["token"], UPLOAD_SALT, state().settings.link_seconds)
+        signed = unsign(request.view_args["token"], UPLOAD_SALT, state().settings.link_seconds)
     except BadData as error:
         raise Forbidden(NOT_OURS) from error
+    g.upload_path, g.body_limit, g.uploader = signed
 
 
 def put_file(token: str) -> Response:  # noqa: ARG001 - it has been read by admit_upload

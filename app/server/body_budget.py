@@ -1,14 +1,19 @@
-"""How many bytes of large bodies a process holds at once."""
+"""How many bytes of large bodies a process holds at once, and how they are shared."""
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock
+
+SHARE_OF_OTHERS = 4
+"""One part in so many of the budget is left to whoever holds nothing of it: else one client, who sends as slowly as it
+may, keeps all others from sending anything large."""
 
 
 class BodyBudget:
     def __init__(self, most: int) -> None:
         self._most = most
-        self._taken = 0
+        self._taken: Counter[str] = Counter()
         self._lock = Lock()
 
     @contextmanager
@@ -18,32 +23,38 @@ class BodyBudget:
         try:
             yield reservation
         finally:
-            self._move(-reservation.size)
+            self._give_back(reservation)
 
     def grow(self, reservation: "Reservation", size: int) -> bool:
         """Whether a reservation has `size` bytes now; if there is no room, it stays as it is."""
-        if size <= reservation.size:
-            return True
-        if not self._move(size - reservation.size):
-            return False
-        reservation.size = size
-        return True
-
-    def _move(self, count: int) -> bool:
         with self._lock:
-            if self._taken + count > self._most:
+            more = size - reservation.size
+            if more <= 0:
+                return True
+            has_another = self._taken[reservation.owner] > reservation.size
+            room = self._most - self._most // SHARE_OF_OTHERS if has_another else self._most
+            if self._taken.total() + more > room:
                 return False
-            self._taken += count
+            self._taken[reservation.owner] += more
+            reservation.size = size
             return True
+
+    def _give_back(self, reservation: "Reservation") -> None:
+        with self._lock:
+            self._taken[reservation.owner] -= reservation.size
+            if not self._taken[reservation.owner]:
+                del self._taken[reservation.owner]
 
 
 class Reservation:
-    """What one body has of the budget. `most` is the most that it may ask for, which whoever admits it sets."""
+    """What one body has of the budget. `most` is the most that it may ask for, and `owner` who sends it: whoever admits
+    it sets both, before it asks for any."""
 
     def __init__(self, budget: BodyBudget) -> None:
         self._budget = budget
         self.size = 0
         self.most = 0
+        self.owner = ""
 
     def grow(self, size: int) -> bool:
         return self._budget.grow(self, size)

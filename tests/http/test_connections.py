@@ -47,6 +47,20 @@ def test_one_more_than_there_may_be_takes_the_place_of_the_longest_silent() -> N
     assert len(connections.connections) == 3
 
 
+def test_a_quarter_of_the_room_is_left_to_those_who_have_none() -> None:
+    budget = BodyBudget(100)
+    with budget.reserve() as first, budget.reserve() as second, budget.reserve() as another:
+        first.owner = second.owner = "ann"
+        another.owner = "ben"
+        assert first.grow(60)
+        assert not second.grow(16) and second.grow(15)
+        assert not first.grow(61) and another.grow(25)
+    with budget.reserve() as alone, budget.reserve() as after:
+        alone.owner = after.owner = "ann"
+        assert alone.grow(90) and alone.grow(100), "one alone may have it all"
+        assert not after.grow(1)
+
+
 def test_the_room_is_given_back_whatever_happens() -> None:
     budget = BodyBudget(10)
 
@@ -54,6 +68,7 @@ def test_the_room_is_given_back_whatever_happens() -> None:
         with budget.reserve() as one:
             assert one.grow(6) and one.grow(8) and not one.grow(11)
             with budget.reserve() as other:
+                other.owner = "another"
                 assert not other.grow(3) and other.grow(2)
             raise KeyError
 
