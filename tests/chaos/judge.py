@@ -43,7 +43,6 @@ def _count_requests(report: Report, story: Story) -> None:
     report.retries += story.client.retries
     report.latencies += story.latencies
     report.slowest = max(report.slowest, story.client.slowest)
-    report.standstills += story.stands_still
     for run in story.sessions:
         report.accepted += len(run.ids)
         report.ended += len(run.ends)

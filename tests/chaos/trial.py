@@ -44,6 +44,7 @@ def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
                 story.join()
         deployment.wait_ready()
         report = judge(settings, stories, injector.counts, model)
+        report.standstills = len(injector.standing_still)
         report.idle, report.not_tried = injector.idle, injector.not_tried
         return report
 

@@ -11,20 +11,26 @@ from domain.api_key import ANONYMOUS
 from store import keys
 from tests.chaos.deployment import Deployment
 from tests.chaos.faults.table import WEIGHTS, draw, possible
+from tests.chaos.lull import sessions_standing_still
 
 PAUSE_SECONDS = (0.2, 2.0)
 # How long the release of operations may take to lead to one that has not ended: an API is started again meanwhile.
 BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.005
+# So many faults in a row hit what may not have recovered from the one before. Then everything has to.
+FAULTS_IN_A_ROW = 20
+LULL_SECONDS = 120.0
 
 
 class Injector:
-    """Injects `total` faults, each when some accepted operation has not ended. In the caller's thread, since a process
+    """Injects `total` faults, each when some accepted operation has not ended, with a lull now and then, in which
+    sessions that stand still are found. In the caller's thread, since a process
     that it starts ends with the thread that started it."""
 
     def __init__(self, deployment: Deployment, seed: int, total: int) -> None:
         self.counts: Counter[str] = Counter()
         self.idle = 0
+        self.standing_still: set[str] = set()
         self._deployment = deployment
         self._rng = random.Random(seed)
         weights = possible(deployment)
@@ -39,7 +45,7 @@ class Injector:
             self._progress.wait_for(lambda: self._released > min(number, len(self._faults) - 1))
 
     def inject_all(self) -> None:
-        for fault in self._faults:
+        for number, fault in enumerate(self._faults, start=1):
             time.sleep(self._rng.uniform(*PAUSE_SECONDS))
             with self._progress:
                 self._released += 1
@@ -49,6 +55,8 @@ class Injector:
             else:
                 self.idle += 1
             fault(self._deployment, self._rng)
+            if number % FAULTS_IN_A_ROW == 0 or number == len(self._faults):
+                self.standing_still |= sessions_standing_still(self._deployment, LULL_SECONDS)
         self._deployment.check()
 
     def _is_busy(self) -> bool:
