@@ -59,8 +59,14 @@ class Servers:
             eventually(lambda: _answers(admin))
             admin.replicaof(HOST, self.primary.port)
 
+    def await_primary(self) -> None:
+        """It may be on its way up."""
+        with self.primary.admin() as admin:
+            eventually(lambda: _answers(admin))
+
     def fail_over(self) -> None:
         """As an operator does it, so that no write is lost: the replica is promoted when it has them all."""
+        self.await_primary()
         with self.primary.admin() as admin:
             eventually(lambda: admin.info("replication").get("slave0", {}).get("state") == "online")
             admin.execute_command("FAILOVER", "TO", HOST, self.replica.port)

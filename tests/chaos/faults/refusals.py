@@ -33,5 +33,6 @@ def fail_over(deployment: Deployment, _: random.Random) -> None:
 
 
 def _refuse(deployment: Deployment, code: str) -> None:
+    deployment.servers.await_primary()
     with refusing(deployment.servers.primary, code):
         time.sleep(REFUSING_SECONDS)
