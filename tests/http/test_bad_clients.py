@@ -225,15 +225,14 @@ def test_beyond_the_room_for_large_bodies_another_is_refused_before_it_is_read(p
 def test_one_key_leaves_room_for_the_large_bodies_of_others(
     settings_of: dict[str, str], store: Store, connect: Open
 ) -> None:
-    keys = [store.api_keys.create(name, KeyLimits())[1] for name in ("alice", "ben")]
-    alice, ben = ({"Authorization": f"Bearer {key}"} for key in keys)
+    alice, ben = (f"Bearer {store.api_keys.create(name, KeyLimits())[1]}" for name in ("alice", "ben"))
     with serving(port := free_port(), **settings_of):
         for size in (LIMIT // 2, LIMIT // 4):
-            slow = connect(port, head(Content_Length=size, Expect="100-continue", **alice))
+            slow = connect(port, head(Content_Length=size, Expect="100-continue", Authorization=alice))
             assert slow.recv(65536).startswith(b"HTTP/1.1 100 ")
         body = orjson.dumps({"base_model": "org/tiny"}) + b" " * 1_000_000
-        assert request(port, "POST", SESSIONS, body, **alice)[0] == 503
-        assert request(port, "POST", SESSIONS, body, **ben)[0] == 200
+        assert request(port, "POST", SESSIONS, body, Authorization=alice)[0] == 503
+        assert request(port, "POST", SESSIONS, body, Authorization=ben)[0] == 200
 
 
 def test_without_a_key_nothing_large_is_read(settings_of: dict[str, str], store: Store, connect: Open) -> None:
