@@ -2,8 +2,9 @@
 
 import socket
 import threading
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 CHUNK_BYTES = 65536
@@ -30,7 +31,7 @@ class TcpProxy:
         """For a proxy of a Redis server."""
         return f"redis://{self.address}/0"
 
-    def __enter__(self) -> "TcpProxy":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: Any) -> None:
@@ -42,7 +43,10 @@ class TcpProxy:
         self._target = (target.hostname or "", target.port or 6379)
 
     def cut(self) -> None:
-        _close(self._listener)
+        close(self._listener)
+        self.drop_connections()
+
+    def drop_connections(self) -> None:
         with self._lock:
             for connection in self._connections:
                 connection.close()
@@ -66,18 +70,25 @@ class TcpProxy:
         return listener
 
     def _accept_all(self, listener: socket.socket) -> None:
-        with suppress(OSError):  # closed by `cut`
-            while True:
+        while True:
+            try:
                 near, _ = listener.accept()
-                self._connect(near)
+            except OSError:  # closed by `cut`
+                return
+            self.connect(near)
 
-    def _connect(self, near: socket.socket) -> None:
+    def carry(self, data: bytes, sink: socket.socket) -> None:
+        """Of one connection, in one direction."""
+        sink.sendall(data)
+
+    def connect(self, near: socket.socket) -> None:
+        """Lead a new connection to the server."""
         try:
             far = socket.create_connection(self._target)
         except OSError:
-            _close(near)
+            close(near)
             return
-        connection = Connection(near, far)
+        connection = Connection(near, far, self.carry)
         with self._lock:
             if self._is_blackhole:
                 connection.is_blackhole.set()
@@ -89,8 +100,8 @@ class TcpProxy:
 class Connection:
     """Two ends, and a thread for each direction between them."""
 
-    def __init__(self, near: socket.socket, far: socket.socket) -> None:
-        self._near, self._far = near, far
+    def __init__(self, near: socket.socket, far: socket.socket, carry: Callable[[bytes, socket.socket], None]) -> None:
+        self._near, self._far, self._carry = near, far, carry
         self.is_blackhole = threading.Event()
 
     @property
@@ -99,22 +110,22 @@ class Connection:
 
     def start(self) -> None:
         for source, sink in ((self._near, self._far), (self._far, self._near)):
-            threading.Thread(target=self._carry, args=(source, sink), daemon=True).start()
+            threading.Thread(target=self._carry_all, args=(source, sink), daemon=True).start()
 
     def close(self) -> None:
-        _close(self._near)
-        _close(self._far)
+        close(self._near)
+        close(self._far)
 
-    def _carry(self, source: socket.socket, sink: socket.socket) -> None:
+    def _carry_all(self, source: socket.socket, sink: socket.socket) -> None:
         with suppress(OSError):  # closed by either side
             while data := source.recv(CHUNK_BYTES):
                 if not self.is_blackhole.is_set():
-                    sink.sendall(data)
+                    self._carry(data, sink)
         if not self.is_blackhole.is_set():
             self.close()
 
 
-def _close(end: socket.socket) -> None:
+def close(end: socket.socket) -> None:
     """Wakes whoever reads from it, too."""
     with suppress(OSError):
         end.shutdown(socket.SHUT_RDWR)

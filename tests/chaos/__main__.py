@@ -17,13 +17,14 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=secrets.randbelow(1_000_000))
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--faults", type=int, default=90)
+    parser.add_argument("--bucket", action="store_true", help="objects are in a bucket, and not on a disk")
     parser.add_argument("--log", type=Path, help="where the log of all processes is left")
     options = parser.parse_args()
     print(f"seed {options.seed}: {options.operations} operations, {options.faults} faults", flush=True)
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="celerity-chaos-") as folder:
         try:
-            report = trial(options.seed, options.operations, options.faults, Path(folder))
+            report = trial(options.seed, options.operations, options.faults, Path(folder), in_bucket=options.bucket)
         finally:
             if options.log:
                 shutil.copy(Path(folder) / "data" / STACK_LOG, options.log)

@@ -1,14 +1,18 @@
 """Checkpoints after a trial: whole and the undisturbed ones, or not there at all."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import torch
 
 from domain.api_key import ANONYMOUS
 from domain.checkpoint import Checkpoint, CheckpointKind, NewFile, Part
+from settings import Settings
+from store.objects import Objects
 from store.store import Store
 from tests.chaos.expected import Expected
+from tests.chaos.object_store import object_paths
 from tests.chaos.plan import CHECKPOINTS
 from tests.chaos.story import SessionRun
 from workers.checkpoint_writer import STATE_FILE
@@ -28,24 +32,21 @@ def kept(run: SessionRun) -> dict[str, int]:
     return {id: number for id, number in saved(run).items() if number not in run.plan.deleted}
 
 
-def differences(store: Store, model: Path, run: SessionRun, expected: Expected) -> list[str]:
+def differences(store: Store, objects: Objects, model: Path, run: SessionRun, expected: Expected) -> list[str]:
     """One line for each checkpoint of the session that is missing, left over, or not what it should be."""
     wanted = kept(run)
     listed = store.checkpoints.list(ANONYMOUS, 1_000_000, 0, run.session_id)
     found = {checkpoint.id: checkpoint for checkpoint in listed}
     lines = [f"{run.name}: checkpoint {id} is there without reason, or missing" for id in found.keys() ^ wanted.keys()]
     for id in found.keys() & wanted.keys():
-        if _contents(store, found[id]) != _expected(model, found[id], expected.results[wanted[id]]):
+        if _contents(objects, found[id]) != _expected(model, found[id], expected.results[wanted[id]]):
             lines.append(f"{run.name}: checkpoint {id} (operation {wanted[id]}) differs from the undisturbed one")
     return lines
 
 
-def left_over(store: Store, runs: list[SessionRun]) -> list[str]:
+def left_over(settings: Settings, runs: list[SessionRun]) -> list[str]:
     """One line for each folder of a checkpoint that is not kept and that no session has gone on from."""
-    store.janitor.sweep()
-    folder = store.checkpoints.file("checkpoints")
-    assert folder is not None
-    folders = [Path(path).relative_to(folder) for path in folder.glob("*/*")]
+    folders = _folders(settings)
     allowed = {id for run in runs for id in (*kept(run), run.origin)}
     surplus = [path for path in folders if path.parts[0] not in allowed]
     doubled = len(folders) - len({path.parts[0] for path in folders})
@@ -53,12 +54,17 @@ def left_over(store: Store, runs: list[SessionRun]) -> list[str]:
     return [*lines, f"{doubled} attempts lie beside what was kept"] if doubled else lines
 
 
-def _contents(store: Store, checkpoint: Checkpoint) -> dict[tuple[Part, str], bytes]:
+def _folders(settings: Settings) -> set[Path]:
+    """Of attempts to save a checkpoint: the checkpoint's id, and a name of its own."""
+    return {Path(*path.parts[1:3]) for path in object_paths(settings) if path.parts[0] == "checkpoints"}
+
+
+def _contents(objects: Objects, checkpoint: Checkpoint) -> dict[tuple[Part, str], bytes]:
     contents = {}
     for part, files in checkpoint.files.items():
         for file in files:
-            path = store.checkpoints.file(checkpoint.path(part, file))
-            contents[part, file.name] = path.read_bytes() if path and path.is_file() else b""
+            with suppress(FileNotFoundError):
+                contents[part, file.name] = objects.get(checkpoint.path(part, file))
     return contents
 
 

@@ -1,13 +1,13 @@
 """What a trial runs against: a stack with two workers, quick to notice what is lost, on a primary and its replica.
 
 Workers and the API reach the primary through a proxy each, so that one can be cut off alone, and have clocks of their
-own. Objects and each server have a disk of their own, where file systems can be mounted.
+own. Each server has a disk of its own, and so have objects that are in no bucket, where file systems can be mounted.
 """
 
 import dataclasses
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from stack.log import Log
@@ -18,6 +18,7 @@ from stack.stack import Stack
 from store.private_files import OBJECTS, STACK_LOG, make_folder
 from tests.chaos.clocks import Clocks
 from tests.chaos.disk import Disks, mounted
+from tests.chaos.object_store import BucketProxy, bucket_behind_proxy
 from tests.chaos.servers import Servers
 from tests.tcp_proxy import TcpProxy
 
@@ -46,9 +47,9 @@ CLIENTS = (*WORKERS, "api")
 
 
 class Deployment(Stack):
-    def __init__(self, plan: Plan, log: Log, servers: Servers, disks: Disks) -> None:
+    def __init__(self, plan: Plan, log: Log, servers: Servers, disks: Disks, bucket: BucketProxy | None) -> None:
         super().__init__(plan.with_redis(servers.primary.url), log)
-        self.servers, self.disks = servers, disks
+        self.servers, self.disks, self.bucket = servers, disks, bucket
         self.proxies = {name: TcpProxy(servers.primary.url) for name in CLIENTS}
         self.clocks = Clocks(plan.settings.data_dir, CLIENTS)
 
@@ -90,18 +91,22 @@ class Deployment(Stack):
 
 
 @contextmanager
-def deployed(folder: Path) -> Iterator[Deployment]:
-    """Ready, on the models of `folder`/models."""
+def deployed(folder: Path, *, in_bucket: bool = False) -> Iterator[Deployment]:
+    """Ready, on the models of `folder`/models; its objects on a disk or `in_bucket`."""
     data, servers = folder / "data", Servers(folder)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CELERITY_")}
     environment |= {**SETTINGS, "DATA_DIR": str(data), "CELERITY_MODELS_DIR": str(folder / "models")}
     make_folder(data)
-    with mounted([data / OBJECTS, *servers.folders]) as disks, (data / STACK_LOG).open("w") as log:
-        deployment = Deployment(private_plan(environment, workers=len(WORKERS)), Log(log), servers, disks)
-        try:
-            deployment.start()
-            deployment.wait_ready()
-            yield deployment
-            deployment.hasten()
-        finally:
-            deployment.stop()
+    with ExitStack() as stack:
+        bucket = None
+        if in_bucket:
+            leading_to_it, bucket = stack.enter_context(bucket_behind_proxy())
+            environment |= leading_to_it
+        disks = stack.enter_context(mounted([data / OBJECTS, *servers.folders]))
+        log = Log(stack.enter_context((data / STACK_LOG).open("w")))
+        deployment = Deployment(private_plan(environment, workers=len(WORKERS)), log, servers, disks, bucket)
+        stack.callback(deployment.stop)
+        deployment.start()
+        deployment.wait_ready()
+        yield deployment
+        deployment.hasten()

@@ -9,6 +9,7 @@ import msgspec
 from domain.operation import OperationKind
 from settings import Settings
 from store.errors import NotFoundError
+from store.objects import Objects, open_objects
 from store.store import Store, open_store
 from tests.chaos import checkpoints, comparison, expiry, leftovers
 from tests.chaos.expected import run_undisturbed
@@ -24,13 +25,16 @@ def judge(settings: Settings, stories: list[Story], faults: Counter[str], model:
     config = EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64)
     engine = Engine(config)
     engine.start()
+    objects = open_objects(settings.objects_url, settings.data_dir)
     with closing(open_store(settings)) as store, closing(engine):
         for story in stories:
             _count_requests(report, story)
             if story.error is None:
-                _compare(report, story, store, engine, model)
+                _compare(report, story, store, objects, engine, model)
         if not report.differences:
-            report.differences += checkpoints.left_over(store, [run for story in stories for run in story.sessions])
+            store.janitor.sweep()
+            runs = [run for story in stories for run in story.sessions]
+            report.differences += checkpoints.left_over(settings, runs)
     if not report.differences:
         _expire(report, settings, stories)
     if not report.differences:
@@ -51,12 +55,12 @@ def _count_requests(report: Report, story: Story) -> None:
         report.differences.append(f"{story.name}: {story.error!r}")
 
 
-def _compare(report: Report, story: Story, store: Store, engine: Engine, model: Path) -> None:
+def _compare(report: Report, story: Story, store: Store, objects: Objects, engine: Engine, model: Path) -> None:
     origin = None
     for run in story.sessions:
         expected = run_undisturbed(engine, model, run, origin)
         lines = comparison.wrongly_ended(run) + comparison.differences(story.api(run), run, expected)
-        lines += checkpoints.differences(store, model, run, expected)
+        lines += checkpoints.differences(store, objects, model, run, expected)
         if not _is_removed(store, run):
             lines += comparison.weights_differ(store, run, expected) + comparison.log_differs(store, run)
             report.doubled += _doubled(store, run, origin.step if origin else 0)

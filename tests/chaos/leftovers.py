@@ -7,9 +7,9 @@ import msgspec
 from settings import Settings
 from store import keys
 from store.connection import RawRedis, connect
-from store.private_files import OBJECTS
 from store.store import open_store
 from tests.chaos import checkpoints
+from tests.chaos.object_store import object_paths
 from tests.chaos.story import Story
 from tests.waiting import eventually
 
@@ -39,9 +39,8 @@ def left_over(settings: Settings) -> list[str]:
             _age(redis)
             store.janitor.sweep()
         found = [key for key in redis.scan_iter(f"{keys.PREFIX}*") if redis.ttl(key) == -1 and not _is_kept(key)]
-    folder = settings.data_dir / OBJECTS
-    objects = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
-    return [f"the key {key.decode()} is left over" for key in found] + [f"{path} is left over" for path in objects]
+    objects = [f"{path} is left over" for path in object_paths(settings)]
+    return [f"the key {key.decode()} is left over" for key in found] + objects
 
 
 def _is_kept(key: bytes) -> bool:

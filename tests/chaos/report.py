@@ -51,5 +51,5 @@ class Report:
             f"the slowest request: {self.slowest}",
         ]
         if self.not_tried:
-            lines.append(f"NOT TRIED, since nothing can be mounted here: {', '.join(self.not_tried)}")
+            lines.append(f"NOT TRIED, since this deployment has not what they need: {', '.join(self.not_tried)}")
         return "\n".join(lines + self.differences[:10])

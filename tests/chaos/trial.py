@@ -22,12 +22,12 @@ from tests.tiny_model import make_tiny_model
 STORIES = 8
 
 
-def trial(seed: int, operations: int, faults: int, folder: Path) -> Report:
-    """`operations` over eight stories, spread evenly over so many `faults`."""
+def trial(seed: int, operations: int, faults: int, folder: Path, *, in_bucket: bool = False) -> Report:
+    """`operations` over eight stories, spread evenly over so many `faults`; objects are on a disk or `in_bucket`."""
     model = make_tiny_model(folder / "models" / "tiny")
     rng = random.Random(seed)
     per_story = operations // STORIES
-    with deployed(folder) as deployment:
+    with deployed(folder, in_bucket=in_bucket) as deployment:
         injector = Injector(deployment, rng.randrange(1 << 32), faults)
         plans = [plan(rng.randrange(1 << 32), per_story) for _ in range(STORIES)]
         settings = load_settings(deployment.processes["worker-1"].service.environment)

@@ -1,10 +1,10 @@
 """Every kind of fault, and how often it is drawn beside the others."""
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tests.chaos.deployment import Deployment
-from tests.chaos.faults import clocks, disks, messages, network, processes, refusals
+from tests.chaos.faults import clocks, disks, messages, network, objects, processes, refusals
 
 Fault = Callable[[Deployment, random.Random], None]
 
@@ -31,18 +31,24 @@ WEIGHTS: dict[Fault, int] = {
     refusals.fail_over: 3,
     disks.fill_objects_disk: 3,
     disks.fill_valkey_disk: 2,
+    objects.lose_bucket: 3,
+    objects.refuse_objects: 3,
+    objects.break_off_objects: 3,
+    objects.slow_objects: 3,
     clocks.jump_clock: 4,
 }
-NEED_DISKS = (disks.fill_objects_disk, disks.fill_valkey_disk)
+NEED_OBJECTS_DISK: set[Fault] = {disks.fill_objects_disk}
+NEED_DISKS: set[Fault] = {*NEED_OBJECTS_DISK, disks.fill_valkey_disk}
+NEED_BUCKET: set[Fault] = {objects.lose_bucket, objects.refuse_objects, objects.break_off_objects, objects.slow_objects}
 
 
-def possible(deployment: Deployment) -> dict[Fault, int]:
-    """The weights of those that can be tried here."""
-    lacking = () if deployment.disks else NEED_DISKS
-    return {fault: weight for fault, weight in WEIGHTS.items() if fault not in lacking}
+def impossible(deployment: Deployment) -> set[Fault]:
+    """Those that need what the deployment has not: a bucket, or file systems that could be mounted."""
+    lacking = set(NEED_OBJECTS_DISK if deployment.bucket else NEED_BUCKET)
+    return lacking if deployment.disks else lacking | NEED_DISKS
 
 
-def draw(weights: dict[Fault, int], rng: random.Random, total: int) -> list[Fault]:
+def draw(weights: Mapping[Fault, int], rng: random.Random, total: int) -> list[Fault]:
     """So many, in a random order: each kind once where there are enough, and the rest by weight."""
     kinds = list(weights)
     drawn = rng.sample(kinds, min(total, len(kinds)))
