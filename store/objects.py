@@ -71,13 +71,15 @@ class Objects:
     def put(self, path: str, data: bytes | Iterable[bytes]) -> None:
         """From chunks, an object may be larger than memory; what raises while they are made leaves no object."""
         self._check_there()
+        chunks = data if isinstance(data, bytes) else Chunks(data)
         with _reaching():
             try:
-                obstore.put(self._store, path, data)
+                obstore.put(self._store, path, chunks)
             except FileNotFoundError as error:
                 # What makes the chunks may miss a file of its own.
-                if not isinstance(data, bytes):
+                if isinstance(chunks, Chunks) and chunks.have_failed:
                     raise
+                # A folder was deleted, or a bucket has no such upload in parts: its end or its abort came twice.
                 raise ObjectsAwayError(_reason(error)) from error
         if self._folder:
             self._folder.close(path)
@@ -139,6 +141,21 @@ class Objects:
         """A folder that is gone is not made anew: its disk may be mounted again."""
         if self._folder:
             self._folder.check_there()
+
+
+class Chunks:
+    """Of an object. They `have_failed` once what makes them has raised."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self.have_failed = False
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            yield from self._chunks
+        except Exception:
+            self.have_failed = True
+            raise
 
 
 @contextmanager

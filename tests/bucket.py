@@ -43,6 +43,10 @@ class Bucket:
         found: list[Any] = self._client.list_multipart_uploads(Bucket=NAME).get("Uploads", [])
         return found
 
+    def abort_uploads(self) -> None:
+        for upload in self.uploads():
+            self._client.abort_multipart_upload(Bucket=NAME, Key=upload["Key"], UploadId=upload["UploadId"])
+
     def clear(self) -> None:
         for key in self.names():
             self._client.delete_object(Bucket=NAME, Key=key)

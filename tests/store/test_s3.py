@@ -55,6 +55,18 @@ def test_a_folder_of_more_objects_than_a_page_of_a_listing_is_deleted_whole(buck
     assert bucket.names() == ["run/ab"]
 
 
+def test_an_upload_that_the_bucket_has_no_longer_may_be_tried_again(bucket: Bucket, objects: Objects) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield LARGE[0]
+        bucket.abort_uploads()
+        yield LARGE[1]
+
+    with pytest.raises(ObjectsAwayError):
+        objects.put("a/large", chunks())
+    objects.put("a/large", iter(LARGE))
+    assert bucket.read("run/a/large") == b"".join(LARGE)
+
+
 def test_a_bucket_that_can_be_read_is_good_though_it_is_empty(objects: Objects) -> None:
     objects.check()
     objects.put("a", b"1")
