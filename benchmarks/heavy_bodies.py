@@ -19,7 +19,7 @@ import psutil
 from benchmarks.puppet import puppet
 from benchmarks.report import write_report
 from benchmarks.round_trip import Client
-from tests.stories.client import SESSIONS, Json, prompt, whole
+from testing.bodies import SESSIONS, Json, prompt, whole
 
 MEGABYTE = 10**6
 VOCABULARY = 49_152

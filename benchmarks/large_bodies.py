@@ -18,7 +18,7 @@ from benchmarks.puppet import Puppet, puppet
 from benchmarks.report import write_report
 from benchmarks.round_trip import Client
 from domain.sample import SampleResult, Sequence, StopReason
-from tests.stories.client import SESSIONS, Json, prompt, sample_body, train_body
+from testing.bodies import SESSIONS, Json, prompt, sample_body, train_body
 
 SAMPLES, TOKENS = 250, 4_000
 SEQUENCES, NEW_TOKENS = 64, 4_096

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import httpx
 
 from benchmarks.tiny_stack import tiny_stack
-from tests.stories.client import SESSIONS, Json, sample_body, step_body, train_body, whole
+from testing.bodies import SESSIONS, Json, sample_body, step_body, train_body, whole
 
 ROUND = (
     ("forward-backward", train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")),

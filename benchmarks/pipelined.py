@@ -16,7 +16,7 @@ from benchmarks.report import write_report
 from benchmarks.round_trip import Client
 from models import bundled
 from stack.running import running_stack
-from tests.stories.client import SESSIONS, Json, sample_body, scored, step_body, train_body
+from testing.bodies import SESSIONS, Json, sample_body, scored, step_body, train_body
 
 PROMPT = [504, 2365, 28, 216] * 8
 COMPLETION = {"tokens": [30, 198, 504, 2365] * 8, "logprobs": [-1.0] * 32}

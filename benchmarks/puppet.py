@@ -19,8 +19,8 @@ from settings import Settings
 from stack.running import running_stack
 from store import keys
 from store.store import Store, open_store
-from tests.stories.client import SESSIONS
-from tests.tiny_model import make_tiny_model
+from testing.bodies import SESSIONS
+from testing.tiny_model import make_tiny_model
 
 MODEL = "puppet"
 WORKER = "puppet"

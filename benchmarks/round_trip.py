@@ -15,7 +15,7 @@ import orjson
 
 from benchmarks.report import quantile, write_report
 from benchmarks.tiny_stack import tiny_stack
-from tests.stories.client import SESSIONS, Json, sample_body, step_body, train_body, whole
+from testing.bodies import SESSIONS, Json, sample_body, step_body, train_body, whole
 
 ROUND = (
     ("forward-backward", train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")),

@@ -19,7 +19,7 @@ from benchmarks.report import write_report
 from benchmarks.round_trip import Client
 from models import bundled
 from stack.running import running_stack
-from tests.stories.client import SESSIONS
+from testing.bodies import SESSIONS
 
 DTYPES = {"float32": 4, "bfloat16": 2}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.tiny_model import make_tiny_model
+from testing.tiny_model import make_tiny_model
 
 
 @contextmanager

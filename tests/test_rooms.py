@@ -33,7 +33,12 @@ def test_without_traces_nothing_of_their_packages_is_loaded() -> None:
 def test_no_file_is_longer_than_400_lines() -> None:
     lengths = {
         file: len(file.read_text().splitlines())
-        for room in (*ROOMS, "tests", "examples")
+        for room in (*ROOMS, "tests", "testing", "benchmarks", "examples")
         for file in (ROOT / room).rglob("*.py")
     }
     assert lengths and {file: length for file, length in lengths.items() if length > 400} == {}
+
+
+def test_benchmarks_share_with_tests_only_what_lies_in_testing() -> None:
+    sources = [file.read_text() for room in ("benchmarks", "testing") for file in (ROOT / room).rglob("*.py")]
+    assert sources and not any("from tests" in source or "import tests" in source for source in sources)

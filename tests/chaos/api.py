@@ -5,8 +5,8 @@ from typing import Any, NamedTuple, Protocol
 import httpx
 
 from domain.operation import ErrorCode, OperationKind
+from testing.bodies import Json
 from tests.chaos.plan import Operation
-from tests.stories.client import Json
 
 
 class End(NamedTuple):

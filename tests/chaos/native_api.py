@@ -12,11 +12,11 @@ from domain.sample import SampleRequest
 from schemas.forward_backward import ForwardBackwardResultSchema
 from schemas.optim_step import OptimStepResultSchema
 from schemas.sampling import SampleResultSchema
+from testing.bodies import SESSIONS, Json, prompt, sample_body, step_body, train_body
 from tests.chaos.api import End
 from tests.chaos.plan import Operation
 from tests.chaos.requests import samples_of
 from tests.chaos.retrying_client import RetryingClient
-from tests.stories.client import SESSIONS, Json, prompt, sample_body, step_body, train_body
 
 LORA = {"rank": 4, "alpha": 8, "dropout": 0.1}
 CODE_PREFIX = "TRAINING_OPERATION_ERROR_CODE_"

@@ -22,7 +22,7 @@ from domain.forward_backward import (
 )
 from domain.optim_step import OptimStepRequest
 from domain.sample import SampleRequest, SamplingParams
-from tests.tiny_model import TOKENIZER_SIZE
+from testing.tiny_model import TOKENIZER_SIZE
 
 HORIZON = 1024
 MEANS = [member for member in Aggregation if member is not Aggregation.SUM]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import httpx
 
-from tests.stories.client import Json
+from testing.bodies import Json
 
 PAUSE_SECONDS = 0.05
 GIVE_UP_SECONDS = 180.0

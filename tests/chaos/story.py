@@ -7,12 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from domain.session import Dialect, SessionSpec
+from testing.bodies import Json
 from tests.chaos.api import Api, End
 from tests.chaos.native_api import NativeApi
 from tests.chaos.plan import Action, Cancel, Log, Operation, Round, SessionPlan, Stop
 from tests.chaos.retrying_client import RetryingClient, checked
 from tests.chaos.together_api import TogetherApi
-from tests.stories.client import Json
 
 # Operations that may be on their way before the oldest is waited for. While a session sends, as many of its newest
 # results must be kept as this and a long round together.

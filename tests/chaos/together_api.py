@@ -12,12 +12,12 @@ from domain.sample import SampleRequest
 from domain.weights_sync import WeightsSyncRequest
 from schemas.together import forward_backward, sampling
 from schemas.together.operations import CODES
+from testing.bodies import Json, prompt
 from tests.chaos.api import End
 from tests.chaos.native_api import LORA
 from tests.chaos.plan import Operation
 from tests.chaos.requests import samples_of
 from tests.chaos.retrying_client import RetryingClient
-from tests.stories.client import Json, prompt
 
 PREFIX = "/together/v1/rl"
 

@@ -10,6 +10,7 @@ from domain.session import SessionSpec
 from settings import load_settings
 from store.errors import Unavailable
 from store.store import Store, open_store
+from testing.tiny_model import make_tiny_model
 from tests.chaos.deployment import deployed
 from tests.chaos.faults.injector import Injector
 from tests.chaos.judge import judge
@@ -17,7 +18,6 @@ from tests.chaos.plan import SessionPlan, plan
 from tests.chaos.report import Report
 from tests.chaos.retrying_client import PAUSE_SECONDS
 from tests.chaos.story import Story
-from tests.tiny_model import make_tiny_model
 
 STORIES = 8
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.usual_kernels import KERNELS, choose_usual
-from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.device.threads import choose_vector_math
 from workers.engine.engine import Engine

@@ -9,7 +9,7 @@ from benchmarks.laws import judge
 from benchmarks.model import random_text
 from benchmarks.peers.celerity import Celerity
 from benchmarks.workloads import Sampling, Writer
-from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model
+from testing.tiny_model import TOKENIZER_SIZE, make_tiny_model
 
 TEXT = random_text(TOKENIZER_SIZE)
 CROWD = Writer(TEXT).batch(32, max_tokens=16, sessions=8, name="eight sessions")

@@ -9,8 +9,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.exactness import DTYPES
-from tests.tiny_model import make_tiny_model
 from workers.engine.adapters.adapter import Adapter
 from workers.engine.adapters.rows import Route
 from workers.engine.backends.kv_cache import KvCache

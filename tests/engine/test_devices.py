@@ -11,7 +11,7 @@ from benchmarks.model import random_text
 from benchmarks.peers.celerity import Celerity
 from benchmarks.peers.peft import Peft
 from benchmarks.workloads import Writer
-from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model
+from testing.tiny_model import TOKENIZER_SIZE, make_tiny_model
 
 NO_GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
 DEVICES = ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, NO_GPU])]

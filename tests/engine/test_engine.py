@@ -12,6 +12,7 @@ import torch
 from domain.operation import ErrorCode, OperationFailedError
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.asking import (
     adapter_of,
     forward_backward,
@@ -24,7 +25,6 @@ from tests.engine.asking import (
     sample_request,
 )
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import EngineClosedError

@@ -15,9 +15,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
 from domain.checkpoint import NewFile
 from domain.operation import OperationFailedError
 from domain.session import LoraConfig
+from testing.tiny_model import PROJECTIONS, make_tiny_model
 from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import PROJECTIONS, make_tiny_model
 from workers.engine.adapters.export import AdapterExport
 from workers.engine.adapters.merged_export import MergedExport
 from workers.engine.engine import Engine

@@ -10,9 +10,9 @@ from peft import get_peft_model
 from transformers import AutoModelForCausalLM
 
 from domain.session import LoraConfig
+from testing.tiny_model import PROJECTIONS
 from tests.engine.asking import random_tokens
 from tests.engine.usual_kernels import choose_usual
-from tests.tiny_model import PROJECTIONS
 from workers.engine.adapters.adapter import Adapter
 from workers.engine.adapters.dropout import Dropout
 from workers.engine.adapters.layout import Group, Pair, Shape

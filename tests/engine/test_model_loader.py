@@ -11,10 +11,10 @@ from transformers.models.qwen2 import modeling_qwen2
 
 from domain.operation import ErrorCode, OperationFailedError
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model, reconfigured
 from tests.engine.asking import adapter_of, failure_of, packed, random_sample, sample_request
 from tests.engine.conftest import StartEngine
 from tests.gate import Gate
-from tests.tiny_model import make_tiny_model, reconfigured
 from workers.background import in_background
 from workers.engine.engine import Engine
 from workers.engine.failures import EngineClosedError

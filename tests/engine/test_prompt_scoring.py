@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.asking import logprobs_of, random_tokens, sample_request
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import make_tiny_model
 
 
 @pytest.mark.usefixtures("kernels")

@@ -11,6 +11,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from domain.sample import Sequence, StopReason
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.asking import (
     forward_backward,
     logprobs_of,
@@ -22,7 +23,6 @@ from tests.engine.asking import (
     sample_request,
 )
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import make_tiny_model
 from workers.engine.engine import Engine
 
 FAMILIES: dict[str, dict[str, Any]] = {

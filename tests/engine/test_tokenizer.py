@@ -10,9 +10,9 @@ import pytest
 
 from domain.operation import ErrorCode
 from domain.session import LoraConfig
+from testing.tiny_model import make_tiny_model
 from tests.engine.asking import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
-from tests.tiny_model import make_tiny_model
 from workers.engine.loading.model_files import load_tokenizer
 
 DEEP = '{"a":' * 100_000 + "1" + "}" * 100_000

@@ -15,8 +15,8 @@ from domain.checkpoint import CheckpointKind, NewFile, Part
 from domain.redis_url import read_redis_url
 from settings import load_settings
 from store.dispatch import producer
+from testing.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
 from tests.http.conftest import WORKER, Api
-from tests.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
 
 Run = Callable[..., Result]
 

@@ -7,7 +7,7 @@ import pytest
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from models.config import read_card, stated_model
-from tests.tiny_model import make_tiny_model
+from testing.tiny_model import make_tiny_model
 
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 

@@ -20,8 +20,8 @@ import pytest
 from stack.address import free_port
 from stack.process import ROOT
 from stack.running import running_stack
+from testing.tiny_model import make_tiny_model
 from tests.stories.client import Session, is_ready
-from tests.tiny_model import make_tiny_model
 from tests.waiting import PATIENCE_SECONDS, eventually, is_running
 
 HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"

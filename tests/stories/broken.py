@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from tests.tiny_model import make_tiny_model, reconfigured
+from testing.tiny_model import make_tiny_model, reconfigured
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 144592\n"
 SHARD = "model-00001-of-00002.safetensors"

@@ -9,9 +9,9 @@ import pytest
 from models import bundled
 from stack.running import running_stack
 from stack.stack import Stack
+from testing.tiny_model import make_tiny_model
 from tests.model_table import make_family
 from tests.stories.broken import make_broken_models
-from tests.tiny_model import make_tiny_model
 
 # Small on purpose, so that every test's batch is cut into several micro-batches and passes.
 SETTINGS = {"CELERITY_MICRO_BATCH_TOKENS": "64", "CELERITY_TORCH_THREADS": "1", "CELERITY_DEVICE": "cpu"}

@@ -10,7 +10,8 @@ import redis
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import SESSIONS, Session, is_ready, log_of, sample_body, train_body, trained_session, whole
+from testing.bodies import SESSIONS, sample_body, train_body, whole
+from tests.stories.client import Session, is_ready, log_of, trained_session
 from tests.stories.conftest import FRAGILE
 from tests.stories.mischief import kill, restart
 from tests.waiting import eventually

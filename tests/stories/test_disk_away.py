@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx
 
 from stack.stack import Stack
-from tests.stories.client import sample_body, train_body, trained_session, whole
+from testing.bodies import sample_body, train_body, whole
+from tests.stories.client import trained_session
 from tests.stories.mischief import kill, restart
 from tests.waiting import eventually
 

@@ -15,8 +15,9 @@ from settings import Settings
 from stack.process import ROOT
 from stack.stack import Stack
 from store.store import open_store
+from testing.bodies import SESSIONS
 from tests.documents import Block, blocks_of
-from tests.stories.client import SESSIONS, Session
+from tests.stories.client import Session
 
 # What a page says is the reader's own.
 READERS_OWN = """

@@ -5,8 +5,9 @@ import time
 import httpx
 import pytest
 
-from tests.stories.client import SESSIONS, Session, scored, step_body, whole
-from tests.tiny_model import TOKENIZER_SIZE
+from testing.bodies import SESSIONS, scored, step_body, whole
+from testing.tiny_model import TOKENIZER_SIZE
+from tests.stories.client import Session
 
 QUESTION = [10, 20, 30]
 PREFIX = "TRAINING_OPERATION_ERROR_CODE_"

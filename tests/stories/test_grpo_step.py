@@ -3,7 +3,8 @@
 import httpx
 import pytest
 
-from tests.stories.client import Session, sample_body, scored, step_body, train_body, whole
+from testing.bodies import sample_body, scored, step_body, train_body, whole
+from tests.stories.client import Session
 
 QUESTION = [10, 20, 30, 40]
 

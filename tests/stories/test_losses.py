@@ -6,7 +6,8 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from tests.stories.client import Json, Session, policy, scored, whole
+from testing.bodies import Json, policy, scored, whole
+from tests.stories.client import Session
 
 QUESTION = [10, 20, 30]
 UNIFORM = 256 + 7 + 3

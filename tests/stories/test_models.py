@@ -6,7 +6,8 @@ import time
 import httpx
 import pytest
 
-from tests.stories.client import SESSIONS, Session, prompt
+from testing.bodies import SESSIONS, prompt
+from tests.stories.client import Session
 
 ATTENTION = {"self_attn.k_proj", "self_attn.o_proj", "self_attn.q_proj", "self_attn.v_proj"}
 PREFIX = "TRAINING_OPERATION_ERROR_CODE_"

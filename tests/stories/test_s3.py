@@ -9,8 +9,9 @@ from settings import load_settings
 from stack.running import running_stack
 from stack.stack import Stack
 from store.store import open_store
+from testing.bodies import whole
 from tests.bucket import Bucket
-from tests.stories.client import Session, download, trained_session, whole
+from tests.stories.client import Session, download, trained_session
 from tests.stories.conftest import FRAGILE
 from tests.stories.mischief import kill, restart
 from tests.waiting import eventually

@@ -3,8 +3,9 @@
 import httpx
 import pytest
 
-from tests.stories.client import Session, sample_body, whole
-from tests.tiny_model import TOKENIZER_SIZE
+from testing.bodies import sample_body, whole
+from testing.tiny_model import TOKENIZER_SIZE
+from tests.stories.client import Session
 
 QUESTION = [10, 20, 30]
 

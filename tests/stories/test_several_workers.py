@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from stack.stack import Stack
-from tests.stories.client import Session, log_of, sample_body, train_body, trained_session, whole
+from testing.bodies import sample_body, train_body, whole
+from tests.stories.client import Session, log_of, trained_session
 from tests.waiting import eventually
 
 TRAINING = train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")

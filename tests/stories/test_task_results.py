@@ -16,7 +16,8 @@ from celery.result import AsyncResult
 from domain.operation import ErrorCode, OperationFailedError
 from stack.process import ROOT
 from stack.stack import Stack
-from tests.stories.client import Session, sample_body, step_body, whole
+from testing.bodies import sample_body, step_body, whole
+from tests.stories.client import Session
 from tests.waiting import eventually
 
 PREFIX = "TRAINING_OPERATION_ERROR_CODE_"

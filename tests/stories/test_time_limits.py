@@ -2,7 +2,8 @@
 
 import httpx
 
-from tests.stories.client import SESSIONS, Json, Session, sample_body, step_body, train_body, whole
+from testing.bodies import SESSIONS, Json, sample_body, step_body, train_body, whole
+from tests.stories.client import Session
 
 PREFIX = "TRAINING_OPERATION_ERROR_CODE_"
 QUESTION = [10, 20, 30]

@@ -8,7 +8,8 @@ import pytest
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.stories.client import Session, train_body, whole
+from testing.bodies import train_body, whole
+from tests.stories.client import Session
 from tests.stories.collector import Collector, Span, running_collector
 from tests.stories.conftest import SETTINGS
 from tests.waiting import eventually

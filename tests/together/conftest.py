@@ -9,7 +9,7 @@ from together.post_training import ModelResourcesClient, SessionClient
 
 from stack.running import running_stack
 from stack.stack import Stack
-from tests.tiny_model import make_tiny_model
+from testing.tiny_model import make_tiny_model
 
 SETTINGS = {"CELERITY_TORCH_THREADS": "1", "CELERITY_DEVICE": "cpu", "CELERITY_INLINE_BYTES": "200000"}
 KEY = "any"

@@ -6,8 +6,8 @@ import httpx
 import pytest
 from together.post_training import ModelResourcesClient, SessionClient
 
+from testing.bodies import scored as native_scored
 from tests.stories.client import Session
-from tests.stories.client import scored as native_scored
 from tests.together.bodies import PROMPT, loss, scored, supervised, tokens
 
 

@@ -7,7 +7,7 @@ import pytest
 import together.post_training.tinker as tinker
 import torch
 
-from tests.tiny_model import tiny_tokenizer
+from testing.tiny_model import tiny_tokenizer
 
 SEQUENCE = [1, 4, 9, 16, 25, 36]
 CONTEXT = 512

@@ -18,8 +18,8 @@ from domain.session import LoraConfig, Session, SessionSpec
 from settings import Settings
 from store import keys
 from store.store import Store
+from testing.tiny_model import make_tiny_model
 from tests.engine.asking import sample_request
-from tests.tiny_model import make_tiny_model
 from workers import process
 from workers.celery_app import app
 from workers.runtime import Runtime

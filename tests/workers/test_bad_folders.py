@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from domain.codec import encode
-from tests.tiny_model import make_tiny_model, reconfigured
+from testing.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
 from workers import celery_app
 from workers.engine.loading.description import describe as describe_it

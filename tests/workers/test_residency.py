@@ -17,10 +17,10 @@ from store.claims import Claim
 from store.snapshots import Kept
 from store.store import open_store
 from store.workers import needed
+from testing.tiny_model import make_tiny_model
 from tests import waiting
 from tests.engine.asking import sample_request
 from tests.gate import Gate
-from tests.tiny_model import make_tiny_model
 from workers import residency
 from workers.deadline import Deadline
 from workers.engine import core

@@ -11,8 +11,8 @@ from domain.operation import ErrorCode, OperationKind
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.refusals import RefusedError
+from testing.tiny_model import make_tiny_model, reconfigured
 from tests.engine.asking import packed, random_sample, sample_request
-from tests.tiny_model import make_tiny_model, reconfigured
 from tests.workers.conftest import Begin
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 4\n"

@@ -15,7 +15,7 @@ from domain.session import LoraConfig, SessionSpec
 from settings import Settings
 from store.claims import Claim
 from store.store import open_store
-from tests.tiny_model import make_tiny_model
+from testing.tiny_model import make_tiny_model
 from workers.engine.adapters.state import AdapterState
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine

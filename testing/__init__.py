@@ -1,0 +1,1 @@
+"""What tests and benchmarks share: request bodies, small random models."""
