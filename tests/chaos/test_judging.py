@@ -9,6 +9,7 @@ import pytest
 from domain.model import ModelCard
 from domain.operation import ErrorCode, OperationKind
 from domain.session import Dialect, LoraConfig, SessionSpec
+from testing.tiny_model import make_tiny_model
 from tests.chaos import comparison
 from tests.chaos.api import Api, End
 from tests.chaos.expected import Expected, run_undisturbed
@@ -17,7 +18,6 @@ from tests.chaos.plan import CHECKPOINTS, plan
 from tests.chaos.retrying_client import RetryingClient
 from tests.chaos.story import SessionRun
 from tests.chaos.together_api import TogetherApi
-from tests.tiny_model import make_tiny_model
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 
