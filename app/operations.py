@@ -5,7 +5,7 @@ import logging
 import msgspec
 
 from app.arrival import seconds_since_arrival
-from app.idempotency import current_once
+from app.idempotency import current_idempotency_key
 from app.state import state
 from app.waiting import held
 from domain.kinds import KINDS
@@ -31,7 +31,7 @@ def accepted(
     one without its result would be taken for one that has none.
     """
     operation = state().store.operations.accept(
-        session.id, kind, request, current_once(), seconds_since_arrival(), timeout_seconds
+        session.id, kind, request, current_idempotency_key(), seconds_since_arrival(), timeout_seconds
     )
     ids = {"session_id": session.id, "operation_id": operation.id}
     mark(**ids)

@@ -111,7 +111,7 @@ class Bench:
         self.timed("sweep", self.store.janitor.sweep)
 
     def _finish_next(self, session_id: str) -> None:
-        (operation_id,) = self.redis.zrange(keys.lane(session_id), 0, 0)
+        (operation_id,) = self.redis.zrange(keys.session_queue(session_id), 0, 0)
         self.finish(operation_id.decode())
 
     def tidy(self) -> None:

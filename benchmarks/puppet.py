@@ -36,7 +36,7 @@ class Puppet:
     def session(self) -> str:
         """The id of a new session that this worker holds, its creation finished."""
         session_id: str = self._client.call("POST", SESSIONS, {"base_model": MODEL})["session_id"]
-        (creation,) = self.redis.zrange(keys.lane(session_id), 0, 0)
+        (creation,) = self.redis.zrange(keys.session_queue(session_id), 0, 0)
         self.finish(creation.decode(), None)
         return session_id
 

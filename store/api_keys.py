@@ -95,9 +95,14 @@ class ApiKeys:
         return owner in known or not self._context.redis.hexists(keys.api_key(owner), "revoked_at")
 
     def _admit(self, key_id: str, digest: str, good: set[str]) -> str | None:
-        flags = ("1" if digest in good else "", "1" if good else "")
-        default_rate = self._context.settings.max_rate_per_key
-        verdict, *rest = self._context.scripts.run("admit", key_id, digest, *flags, default_rate)
+        verdict, *rest = self._context.scripts.run(
+            "admit",
+            id=key_id,
+            digest=digest,
+            is_static=digest in good,
+            has_static=bool(good),
+            default_rate=self._context.settings.max_rate_per_key,
+        )
         if verdict == b"limited":
             rate = float(rest[0])
             raise LimitReachedError(f"more than {rate:g} requests a second, the most an API key may make", int(rest[1]))

@@ -108,7 +108,7 @@ class Checkpoints:
     def delete(self, checkpoint_id: str, owner: str) -> None:
         """Its objects go too, as soon as no session needs them. Raises NotFoundError, for another owner's too."""
         self.get(checkpoint_id, owner)
-        if not self._context.scripts.run("delete_checkpoint", checkpoint_id):
+        if not self._context.scripts.run("delete_checkpoint", id=checkpoint_id):
             raise NotFoundError("no such checkpoint")
 
     def file(self, path: str) -> Path | None:
@@ -128,7 +128,7 @@ class Checkpoints:
             self._delete_all_but_newest(settings.checkpoints_kept)
         for folder in self._context.redis.zrange(keys.SAVES, 0, -1):
             _, operation_id, fence, _ = folder.decode().split("/")
-            self._context.scripts.run("collect_save", folder, operation_id, fence)
+            self._context.scripts.run("collect_save", folder=folder, id=operation_id, claim=fence)
         self._collect_again(self._context.now() - DAY)
 
     def _collect_again(self, before: float) -> None:
@@ -139,7 +139,7 @@ class Checkpoints:
 
     def _delete_older_than(self, time: float) -> None:
         for checkpoint_id in self._context.redis.zrangebyscore(keys.checkpoints("::"), "-inf", time):
-            self._context.scripts.run("delete_checkpoint", checkpoint_id)
+            self._context.scripts.run("delete_checkpoint", id=checkpoint_id)
 
     def _delete_all_but_newest(self, kept: int) -> None:
         """Of each session and kind."""
@@ -149,4 +149,4 @@ class Checkpoints:
             scope = checkpoint.session_id, checkpoint.kind
             seen[scope] += 1
             if seen[scope] > kept:
-                self._context.scripts.run("delete_checkpoint", checkpoint.id)
+                self._context.scripts.run("delete_checkpoint", id=checkpoint.id)

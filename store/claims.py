@@ -56,8 +56,10 @@ class Claims:
         Raises SuspectError for one that may not run `beside_others`, since its workers have died half as often as they
         may.
         """
-        suspect_from = max(1, self._context.settings.most_attempts // 2) if beside_others else ""
-        reply = self._context.scripts.run("claim", operation_id, worker_id, fence, suspect_from)
+        suspect_from = max(1, self._context.settings.most_attempts // 2) if beside_others else None
+        reply = self._context.scripts.run(
+            "claim", id=operation_id, worker=worker_id, claim=fence, suspect_from=suspect_from
+        )
         if reply == b"suspect":
             raise SuspectError
         if not reply:
@@ -105,24 +107,34 @@ class Claims:
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.
         """
-        move, code, message, step, published = Move.COMPLETE, "", "", "", ""
         error = outcome if isinstance(outcome, OperationError) else None
         if error:
-            move, code, message, stored = Move.FAIL, error.code.value, error.message, b""
-        else:
-            stored = self.store_result(claim, outcome) if stored is None else stored
-            step = str(outcome.step) if isinstance(outcome, OptimStepResult) else ""
-            published = str(outcome.step) if isinstance(outcome, WeightsSyncResult) else ""
-        replay = "1" if KINDS[claim.kind].changed_the_adapter(error) else ""
-        settings = self._context.settings
+            stored = b""
+        elif stored is None:
+            stored = self.store_result(claim, outcome)
         made = outcome if isinstance(outcome, Checkpoint) else None
-        kept = (encode(made), made.kind.value, made.folder) if made else ("", "", "")
-        values = msgspec.json.encode(metrics.values) if metrics.values else ""
-        measured = (metrics.sampled, metrics.trained, values, settings.curve_points, self._requests_kept(claim))
+        settings = self._context.settings
         reply = self._context.scripts.run(
-            "finish", claim.operation_id, claim.fence, move.value, stored, code, message, step, published, replay,
-            settings.max_running_samples, *kept, *measured,
-        )  # fmt: skip
+            "finish",
+            id=claim.operation_id,
+            claim=claim.fence,
+            ending=Move.FAIL if error else Move.COMPLETE,
+            result=stored,
+            code=error and error.code.value,
+            message=error and error.message,
+            step=outcome.step if isinstance(outcome, OptimStepResult) else None,
+            published=outcome.step if isinstance(outcome, WeightsSyncResult) else None,
+            replay=KINDS[claim.kind].changed_the_adapter(error),
+            most_samples=settings.max_running_samples,
+            checkpoint=made and encode(made),
+            checkpoint_kind=made and made.kind.value,
+            folder=made and made.folder,
+            sampled=metrics.sampled,
+            trained=metrics.trained,
+            values=msgspec.json.encode(metrics.values) if metrics.values else None,
+            most_points=settings.curve_points,
+            requests_kept=self._requests_kept(claim),
+        )
         if reply[0] == b"refused":
             self._context.payloads.discard(stored)
             if made:
@@ -131,16 +143,16 @@ class Claims:
         self._context.publish(reply[1])
         return True
 
-    def _requests_kept(self, claim: Claim) -> int | str:
+    def _requests_kept(self, claim: Claim) -> int | None:
         """Large requests, which lie in object storage, are not kept to be looked at."""
         most = self._context.settings.requests_kept
-        return most if most and self._context.payloads.is_inline(claim.stored) else ""
+        return most if most and self._context.payloads.is_inline(claim.stored) else None
 
     def running(self, worker_id: str) -> dict[str, str]:
         """The operations that the store believes to be running on the worker, with their sessions."""
-        redis, found = self._context.redis, {}
+        redis, most, found = self._context.redis, self._context.settings.max_running_samples, {}
         for session_id in redis.smembers(keys.worker_sessions(worker_id)):
-            head = redis.zrange(keys.lane(session_id.decode()), 0, self._context.settings.max_running_samples - 1)
+            head = redis.zrange(keys.session_queue(session_id.decode()), 0, most - 1)
             for operation_id in head:
                 if redis.hget(keys.operation(operation_id.decode()), "state") == b"RUNNING":
                     found[operation_id.decode()] = session_id.decode()

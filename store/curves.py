@@ -8,7 +8,7 @@ import msgspec
 from store import keys
 from store.context import Context
 from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError
-from store.idempotency import Once, answer_arguments
+from store.idempotency import IdempotencyKey, idempotency_arguments
 
 MOST_NAMES = 32
 REWARD = "reward"
@@ -44,11 +44,21 @@ class Curves:
     def __init__(self, context: Context) -> None:
         self._context = context
 
-    def log(self, session_id: str, name: str, step: int, value: float, once: Once | None = None) -> None:
+    def log(
+        self, session_id: str, name: str, step: int, value: float, idempotency_key: IdempotencyKey | None = None
+    ) -> None:
         """Adds a point to the session's curve `name`. Raises NotFoundError, TooManyCurvesError, KeyReusedError."""
         values = msgspec.json.encode({name: value})
-        limits = (MOST_NAMES, self._context.settings.curve_points)
-        reply = self._context.scripts.run("log", session_id, name, step, values, *answer_arguments(once), *limits)
+        reply = self._context.scripts.run(
+            "log",
+            session=session_id,
+            name=name,
+            step=step,
+            values=values,
+            **idempotency_arguments(idempotency_key),
+            most_names=MOST_NAMES,
+            most_points=self._context.settings.curve_points,
+        )
         if reply[0] == b"unknown":
             raise NotFoundError("no such training session")
         if reply[0] == b"full":
@@ -58,7 +68,7 @@ class Curves:
 
     def measured(self, session_id: str, after: str, most: int) -> list[Point]:
         """What operations measured, the oldest first, from the first one or `after` the id of one."""
-        return self._read(keys.curve(session_id), after, most)
+        return self._read(keys.series(session_id), after, most)
 
     def logged(self, session_id: str, after: str, most: int) -> list[Point]:
         """The same of what was logged."""
@@ -68,7 +78,7 @@ class Curves:
         """One for each session, in one round trip."""
         with self._context.redis.pipeline(transaction=False) as pipeline:
             for session_id in session_ids:
-                pipeline.xrevrange(keys.curve(session_id), count=GLANCE)
+                pipeline.xrevrange(keys.series(session_id), count=GLANCE)
                 pipeline.xrevrange(keys.logged(session_id), count=GLANCE)
             replies = pipeline.execute()
         rows = [[_point(*entry) for entry in reversed(reply)] for reply in replies]

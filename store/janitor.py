@@ -73,12 +73,14 @@ class Janitor:
         """Of sessions that go on: the operations go whole, so that a session may go on for ever."""
         before = self._context.now() - self._settings.result_retention
         for session_id in self._sessions.running():
-            while self._context.scripts.run("expire_results", session_id, self._settings.results_kept, before):
+            while self._context.scripts.run(
+                "expire_results", session=session_id, kept=self._settings.results_kept, before=before
+            ):
                 pass
 
     def remove_old_sessions(self) -> None:
         for session_id in self._sessions.ended_before(self._context.now() - self._settings.session_retention):
-            self._sessions.remove(session_id, answers_live=DAY)
+            self._sessions.remove(session_id, idempotency_seconds=DAY)
 
     def delete_garbage(self) -> None:
         """What cannot be deleted stays in the set, for the next sweep."""

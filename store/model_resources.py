@@ -10,7 +10,7 @@ from domain.session import SessionStatus
 from store import keys
 from store.context import Context
 from store.errors import KeyReusedError, NotFoundError, ResourcesStoppedError
-from store.idempotency import Once, answer_arguments
+from store.idempotency import IdempotencyKey, idempotency_arguments
 from store.sessions import Sessions
 
 FIELDS = ("spec", "status", "created_at", "updated_at", "kept_until", "used_at")
@@ -28,11 +28,17 @@ class AllModelResources:
         self._context = context
         self._sessions = sessions
 
-    def create(self, spec: ModelResourcesSpec, once: Once | None = None) -> ModelResources:
+    def create(self, spec: ModelResourcesSpec, idempotency_key: IdempotencyKey | None = None) -> ModelResources:
         """Raises KeyReusedError; a key that came before with the same body gives the first ones."""
         resources_id = str(uuid4())
-        more = (spec.owner, spec.inactive_timeout, *answer_arguments(once))
-        reply = self._context.scripts.run("create_resources", resources_id, encode(spec), *more)
+        reply = self._context.scripts.run(
+            "create_resources",
+            id=resources_id,
+            spec=encode(spec),
+            owner=spec.owner,
+            timeout=spec.inactive_timeout,
+            **idempotency_arguments(idempotency_key),
+        )
         if reply[0] == b"reused":
             raise KeyReusedError
         return self.get(reply[1].decode() if reply[0] == b"existing" else resources_id, spec.owner)
@@ -81,11 +87,15 @@ class AllModelResources:
             raise ResourcesStoppedError("the model resources are stopped")
         redis.hset(key, "kept_until", max(until, float(redis.hget(key, "kept_until") or 0)))
 
-    def stop(self, resources_id: str, *, force: bool, once: Once | None = None) -> None:
+    def stop(self, resources_id: str, *, force: bool, idempotency_key: IdempotencyKey | None = None) -> None:
         """With force, their sessions are stopped too. Raises ResourcesStoppedError when they are stopped already, or
         have active sessions and there is no force; and KeyReusedError."""
-        mode = "force" if force else ""
-        reply = self._context.scripts.run("stop_resources", resources_id, mode, *answer_arguments(once))
+        reply = self._context.scripts.run(
+            "stop_resources",
+            id=resources_id,
+            mode="force" if force else None,
+            **idempotency_arguments(idempotency_key),
+        )
         if reply[0] == b"reused":
             raise KeyReusedError
         if reply[0] == b"over":
@@ -100,7 +110,7 @@ class AllModelResources:
     def sweep(self) -> None:
         """Expires what nothing has used for long, and removes what was stopped long ago."""
         for id in self._context.redis.zrange(READY, 0, -1):
-            reply = self._context.scripts.run("stop_resources", id, "expire", *answer_arguments(None))
+            reply = self._context.scripts.run("stop_resources", id=id, mode="expire", **idempotency_arguments(None))
             if reply[0] == b"stopped":
                 self._stop_all(reply[1], SessionStatus.EXPIRED)
         now = self._context.now()

@@ -23,7 +23,7 @@ from store.errors import (
     SessionNotActiveError,
     TooManyWaitingError,
 )
-from store.idempotency import Once, answer_arguments
+from store.idempotency import IdempotencyKey, idempotency_arguments
 from store.notices import Notices
 from store.records import OPERATION_FIELDS, operation_from
 from store.sessions import Sessions
@@ -46,7 +46,7 @@ class Operations:
         session_id: str,
         kind: OperationKind,
         request: msgspec.Struct,
-        once: Once | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         uploaded_in: float = 0.0,
         timeout_seconds: float | None = None,
     ) -> Operation:
@@ -57,10 +57,23 @@ class Operations:
         Raises NotFoundError, SessionNotActiveError, LimitReachedError, KeyReusedError, ObjectsAwayError.
         """
         operation_id = str(uuid4())
-        floor = self._context.settings.disk_floor_bytes
-        stored = self._context.payloads.put(f"requests/{operation_id}", encode(request), floor)
-        times = (f"{uploaded_in:.6f}", "" if timeout_seconds is None else repr(timeout_seconds))
-        reply = self._accept(session_id, operation_id, kind, stored, once, times)
+        settings = self._context.settings
+        stored = self._context.payloads.put(f"requests/{operation_id}", encode(request), settings.disk_floor_bytes)
+        reply = self._context.scripts.run(
+            "accept",
+            *OPERATION_FIELDS,
+            session=session_id,
+            id=operation_id,
+            kind=kind,
+            request=stored,
+            **idempotency_arguments(idempotency_key),
+            most_waiting=settings.max_waiting_operations,
+            most_samples=settings.max_running_samples,
+            most_of_key=settings.max_waiting_per_key,
+            trace=carried(),
+            uploaded_in=f"{uploaded_in:.6f}",
+            timeout=timeout_seconds,
+        )
         if reply[0] == b"accepted":
             self._context.publish(reply[1])
             operation = operation_from(operation_id, reply[2])
@@ -70,22 +83,6 @@ class Operations:
         if reply[0] == b"existing":
             return self.get(session_id, reply[1].decode())
         raise self._refusal(reply)
-
-    def _accept(
-        self,
-        session_id: str,
-        operation_id: str,
-        kind: OperationKind,
-        stored: bytes,
-        once: Once | None,
-        times: tuple[str, str],
-    ) -> list[Any]:
-        settings = self._context.settings
-        answer_key, digest = answer_arguments(once)
-        limits = (settings.max_waiting_operations, settings.max_running_samples, settings.max_waiting_per_key)
-        more = (answer_key, digest, *limits, carried(), *times, *OPERATION_FIELDS)
-        reply: list[Any] = self._context.scripts.run("accept", session_id, operation_id, kind.value, stored, *more)
-        return reply
 
     def _refusal(self, reply: list[Any]) -> Exception:
         match reply[0]:
@@ -143,11 +140,11 @@ class Operations:
         deadline = time.monotonic() + seconds
         while True:
             session, remaining = self._sessions.get(session_id), deadline - time.monotonic()
-            ends = self._context.redis.zrange(keys.lane(session_id), 0, 0)
+            ends = self._context.redis.zrange(keys.session_queue(session_id), 0, 0)
             if not session.status.is_changing or not ends or remaining <= 0:
                 return session
             with self._notices.expect(ends[0].decode()) as ended:
-                if self._context.redis.zscore(keys.lane(session_id), ends[0]) is not None:
+                if self._context.redis.zscore(keys.session_queue(session_id), ends[0]) is not None:
                     ended.wait(remaining)
 
     def steps_to_publish(self, session_id: str) -> dict[str, int]:
@@ -155,7 +152,7 @@ class Operations:
         redis = self._context.redis
         with redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.session(session_id), "step")
-            pipeline.zrange(keys.lane(session_id), 0, -1)
+            pipeline.zrange(keys.session_queue(session_id), 0, -1)
             step, lane = pipeline.execute()
         ids, step = [id.decode() for id in lane], int(step or 0)
         with redis.pipeline(transaction=False) as pipeline:
@@ -169,14 +166,14 @@ class Operations:
         """How many operations of its session come before a pending one; None once it has begun."""
         if operation.status is not OperationStatus.PENDING:
             return None
-        rank: int | None = self._context.redis.zrank(keys.lane(operation.session_id), operation.id)
+        rank: int | None = self._context.redis.zrank(keys.session_queue(operation.session_id), operation.id)
         return rank
 
     def answer(self, operation: Operation, into: type[T]) -> T:
         """The `result`, read by a client: the first time is kept."""
         assert operation.status is OperationStatus.COMPLETED
         return self._decoded(
-            "result", lambda: self._context.scripts.run("read_result", operation.id), partial(decode, into=into)
+            "result", lambda: self._context.scripts.run("read_result", id=operation.id), partial(decode, into=into)
         )
 
     def result(self, operation: Operation, into: type[T]) -> T:
@@ -215,8 +212,12 @@ class Operations:
     def cancel(self, session_id: str, operation_id: str) -> Operation:
         """Ends an operation that has not begun. Raises NotFoundError, NotCancellableError."""
         self.get(session_id, operation_id)
-        most_samples = self._context.settings.max_running_samples
-        reply = self._context.scripts.run("cancel", operation_id, session_id, most_samples)
+        reply = self._context.scripts.run(
+            "cancel",
+            id=operation_id,
+            session=session_id,
+            most_samples=self._context.settings.max_running_samples,
+        )
         if reply[0] == b"begun":
             raise NotCancellableError("only an operation that has not started can be cancelled")
         self._context.publish(reply[1])

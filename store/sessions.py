@@ -18,7 +18,7 @@ from store.errors import (
     NotFoundError,
     ResourcesStoppedError,
 )
-from store.idempotency import Once, answer_arguments
+from store.idempotency import IdempotencyKey, idempotency_arguments
 from store.records import SESSION_FIELDS, session_from
 from store.workers import needed
 
@@ -34,7 +34,7 @@ class Sessions:
         self,
         spec: SessionSpec,
         workers: Sequence[str],
-        once: Once | None = None,
+        idempotency_key: IdempotencyKey | None = None,
         checkpoint: Checkpoint | None = None,
         labels: Labels = NO_LABELS,
         timeout_seconds: float | None = None,
@@ -48,14 +48,24 @@ class Sessions:
         the same body gives the first session.
         """
         session_id = str(uuid4())
-        arguments = (session_id, str(uuid4()), encode(spec), *answer_arguments(once))
-        most = self._context.settings.max_sessions_per_key
-        origin = (checkpoint.id, checkpoint.state_path) if checkpoint else ("", "")
-        step = checkpoint.step if checkpoint and spec.load_optimizer else 0
-        sizes = (spec.adapter_bytes, needed(spec.adapter_bytes))
-        timeout = "" if timeout_seconds is None else repr(timeout_seconds)
-        more = (*origin, step, spec.resources_id or "", encode(labels), *sizes, timeout, *workers)
-        reply = self._context.scripts.run("create_session", *arguments, spec.owner, most, *more)
+        reply = self._context.scripts.run(
+            "create_session",
+            *workers,
+            session=session_id,
+            operation=str(uuid4()),
+            spec=encode(spec),
+            **idempotency_arguments(idempotency_key),
+            owner=spec.owner,
+            most_sessions=self._context.settings.max_sessions_per_key,
+            checkpoint=checkpoint and checkpoint.id,
+            snapshot=checkpoint and checkpoint.state_path,
+            step=checkpoint.step if checkpoint and spec.load_optimizer else 0,
+            resources=spec.resources_id,
+            labels=encode(labels),
+            size=spec.adapter_bytes,
+            needed=needed(spec.adapter_bytes),
+            timeout=timeout_seconds,
+        )
         if reply[0] == b"no-room":
             raise NoRoomError
         if reply[0] == b"stopped":
@@ -105,8 +115,14 @@ class Sessions:
 
         Raises NotFoundError.
         """
-        since = "" if idle_since is None else f"{idle_since:.6f}"
-        reply = self._context.scripts.run("stop_session", session_id, str(uuid4()), reason, since, final.value)
+        reply = self._context.scripts.run(
+            "stop_session",
+            session=session_id,
+            id=str(uuid4()),
+            reason=reason,
+            idle_since=idle_since and f"{idle_since:.6f}",
+            final=final,
+        )
         if reply[0] == b"unknown":
             raise NotFoundError("no such training session")
         self._context.publish(reply[1])
@@ -118,16 +134,25 @@ class Sessions:
         False when another worker holds it already, or it has ended.
         """
         settings = self._context.settings
-        limits = (settings.most_attempts, settings.max_running_samples)
-        reply = self._context.scripts.run("move_session", session_id, lost, new, *limits)
+        reply = self._context.scripts.run(
+            "move_session",
+            session=session_id,
+            lost=lost,
+            new=new,
+            most_attempts=settings.most_attempts,
+            most_samples=settings.max_running_samples,
+        )
         if reply[0] == b"refused":
             return False
         self._context.publish(reply[1])
         return True
 
-    def remove(self, session_id: str, answers_live: float) -> bool:
-        """Removes an ended session whole; its Idempotency-Keys live on for `answers_live` seconds."""
-        return bool(self._context.scripts.run("remove_session", session_id, int(answers_live)))
+    def remove(self, session_id: str, idempotency_seconds: float) -> bool:
+        """Removes an ended session whole; its Idempotency-Keys live on for so long."""
+        removed = self._context.scripts.run(
+            "remove_session", session=session_id, idempotency_seconds=int(idempotency_seconds)
+        )
+        return bool(removed)
 
     def ended_before(self, time: float) -> list[str]:
         ids = self._context.redis.zrangebyscore(keys.SESSIONS_ENDED, "-inf", time, start=0, num=1000)

@@ -52,7 +52,7 @@ class Snapshots:
                     raise
 
     def _read(self, session_id: str) -> list[Any]:
-        reply: list[Any] = self._context.scripts.run("load_snapshot", session_id)
+        reply: list[Any] = self._context.scripts.run("load_snapshot", session=session_id)
         return reply
 
     def _replayed(self, kind: bytes, seq: bytes, stored: bytes) -> Replayed:
@@ -66,7 +66,14 @@ class Snapshots:
         """
         path = f"snapshots/{claim.session_id}/{claim.seq}-{claim.fence}"
         self._writes.put(path, snapshot)
-        covered = self._context.scripts.run("cover", claim.session_id, path, claim.seq, claim.operation_id, claim.fence)
+        covered = self._context.scripts.run(
+            "cover",
+            session=claim.session_id,
+            snapshot=path,
+            seq=claim.seq,
+            id=claim.operation_id,
+            claim=claim.fence,
+        )
         if not covered:
             self._writes.discard(path)
         return bool(covered)

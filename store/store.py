@@ -11,7 +11,7 @@ from store.context import Context
 from store.counts import Counts
 from store.curves import Curves
 from store.dispatch import Dispatcher, producer
-from store.idempotency import Answers
+from store.idempotency import IdempotencyStore
 from store.janitor import Janitor
 from store.logins import Logins
 from store.model_resources import AllModelResources
@@ -45,7 +45,7 @@ class Store:
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
         self.curves = Curves(context)
-        self.answers = Answers(context)
+        self.idempotency = IdempotencyStore(context)
         self.api_keys = ApiKeys(context)
         self.logins = Logins(context)
         self.signing_secret = SigningSecret(context)

@@ -93,8 +93,14 @@ class Workers:
 
     def beat(self, worker_id: str, announcement: Announcement) -> float:
         """One heartbeat; the store's time."""
-        sizes = (announcement.capacity, announcement.memory)
-        return float(self._context.scripts.run("beat", worker_id, encode(announcement), *sizes))
+        time = self._context.scripts.run(
+            "beat",
+            worker=worker_id,
+            announcement=encode(announcement),
+            capacity=announcement.capacity,
+            memory=announcement.memory,
+        )
+        return float(time)
 
     def live(self) -> list[Worker]:
         """Those whose last heartbeat is younger than the heartbeat timeout."""
@@ -161,7 +167,7 @@ class Workers:
 
     def forget(self, worker_id: str) -> bool:
         """Removes a worker that holds nothing any more, and its queue; False when it does hold something."""
-        forgotten = bool(self._context.scripts.run("forget_worker", worker_id))
+        forgotten = bool(self._context.scripts.run("forget_worker", worker=worker_id))
         if forgotten:
             self._context.dispatcher.forget(worker_id)
         return forgotten

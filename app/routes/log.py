@@ -4,7 +4,7 @@ from typing import Any
 
 from app.auth import own_session
 from app.blueprint import Blueprint
-from app.idempotency import current_once
+from app.idempotency import current_idempotency_key
 from app.routes.sessions import PREFIX
 from app.state import state
 from domain.session import Dialect
@@ -23,5 +23,5 @@ def log_value(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     The console draws a curve for each name, 32 names at most; the newest points of a session are kept.
     """
     own_session(session_id, Dialect.NATIVE)
-    state().store.curves.log(session_id, **body, once=current_once())
+    state().store.curves.log(session_id, **body, idempotency_key=current_idempotency_key())
     return body

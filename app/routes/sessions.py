@@ -6,7 +6,7 @@ from typing import Any
 from app.auth import caller, own_session
 from app.blueprint import Blueprint
 from app.checkpoint_of import checkpoint_of
-from app.idempotency import current_once
+from app.idempotency import current_idempotency_key
 from app.placement import candidates, find_model
 from app.state import state
 from domain.operation import OperationKind
@@ -35,7 +35,9 @@ def create_training_session(body: dict[str, Any]) -> dict[str, Any]:
     spec = session_spec(body, card, state().settings.limits, caller(), checkpoint)
     timeout = body.get("timeout_seconds")
     check_timeout(timeout, OperationKind.CREATE_SESSION, state().settings.time_limits)
-    session = state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint, timeout_seconds=timeout)
+    session = state().store.sessions.create(
+        spec, candidates(spec), current_idempotency_key(), checkpoint, timeout_seconds=timeout
+    )
     log.info("session %s of %s created on worker %s", session.id, session.owner, session.worker_id,
              extra={"session_id": session.id})  # fmt: skip
     return session_view(session)

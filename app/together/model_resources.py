@@ -3,7 +3,7 @@
 from typing import Any
 
 from app.auth import caller
-from app.idempotency import current_once
+from app.idempotency import current_idempotency_key
 from app.placement import find_model
 from app.state import state
 from app.together.blueprint import PREFIX, Blueprint, is_mine
@@ -39,7 +39,7 @@ def create_model_resources(body: dict[str, Any]) -> dict[str, Any]:
     """
     find_model(body["base_model"])
     spec = model_resources_spec(body, caller())
-    return model_resources_view(state().store.model_resources.create(spec, current_once()))
+    return model_resources_view(state().store.model_resources.create(spec, current_idempotency_key()))
 
 
 @model_resources.route("/estimate-cost", methods=("POST",))
@@ -88,7 +88,9 @@ def extend_model_resources_expiry(body: dict[str, Any], model_resources_id: str)
 def stop_model_resources(query: dict[str, Any], model_resources_id: str) -> dict[str, Any]:
     """Stop them, and with force their sessions"""
     _own(model_resources_id)
-    state().store.model_resources.stop(model_resources_id, force=query["force"], once=current_once())
+    state().store.model_resources.stop(
+        model_resources_id, force=query["force"], idempotency_key=current_idempotency_key()
+    )
     return model_resources_view(_own(model_resources_id))
 
 

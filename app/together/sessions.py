@@ -4,7 +4,7 @@ from typing import Any
 
 from app.auth import caller, own_session
 from app.checkpoint_of import checkpoint_of
-from app.idempotency import current_once
+from app.idempotency import current_idempotency_key
 from app.placement import candidates, find_model
 from app.state import state
 from app.together.blueprint import SESSIONS, Blueprint, is_mine
@@ -41,7 +41,7 @@ def create_session(body: dict[str, Any]) -> Any:
     checkpoint = checkpoint_of(body[field], field) if field in body else None
     spec = session_spec(body, resources, card, state().settings.limits, checkpoint)
     labels = changed(Labels(), body)
-    return _view(state().store.sessions.create(spec, candidates(spec), current_once(), checkpoint, labels))
+    return _view(state().store.sessions.create(spec, candidates(spec), current_idempotency_key(), checkpoint, labels))
 
 
 @sessions.route("")

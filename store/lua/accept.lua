@@ -1,6 +1,6 @@
--- session, operation, kind, request, answer key, digest, most waiting, most samples at once, most waiting of a key,
--- where its trace stands (or ''), seconds of its upload, seconds that it may run (or ''), fields of its record to answer with
-local session, id, kind, request, answer_key, digest, most_waiting, most_samples, most_of_key,
+-- Adds an operation to the end of its session's queue. `uploaded_in` and `timeout` are in seconds, `trace` is where the
+-- trace of its request stands; '' stands for none. Answers with the fields of its record that follow these arguments.
+local session, id, kind, request, idempotency_key, digest, most_waiting, most_samples, most_of_key,
   trace, uploaded_in, timeout = unpack(ARGV)
 local function accepted(released)
   return {'accepted', released, redis.call('HMGET', keys.operation(id), unpack(ARGV, 13))}
@@ -10,10 +10,10 @@ if redis.call('EXISTS', keys.operation(id)) == 1 then return accepted({}) end
 local record = redis.call('HMGET', keys.session(session), 'status', 'reason', 'owner')
 local status, owner = record[1], record[3]
 if not status then return {'unknown'} end
-local first = known(answer_key, digest)
+local first = known(idempotency_key, digest)
 if first then return first end
 if not is_active[status] then return {'inactive', status, record[2] or ''} end
-if redis.call('ZCARD', keys.lane(session)) >= tonumber(most_waiting) then return {'full'} end
+if redis.call('ZCARD', keys.session_queue(session)) >= tonumber(most_waiting) then return {'full'} end
 local most = limit_of(owner, 'max_waiting', most_of_key)
 if redis.call('SCARD', keys.owner_waiting(owner)) >= most then return {'owner-full', most} end
 local at = now()
@@ -24,5 +24,5 @@ if trace ~= '' then redis.call('HSET', keys.operation(id), 'trace', trace) end
 redis.call('ZADD', keys.operations(session), redis.call('HGET', keys.operation(id), 'seq'), id)
 redis.call('SADD', keys.owner_waiting(owner), id)
 redis.call('HSET', keys.session(session), 'updated_at', at)
-remember(answer_key, digest, id, session)
+remember(idempotency_key, digest, id, session)
 return accepted(release(session, tonumber(most_samples), {}))

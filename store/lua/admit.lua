@@ -1,5 +1,5 @@
--- key id, digest of the key, whether the settings have that key ('1' or ''), whether they have any, default rate
 -- Says who calls, and takes a token out of their bucket: it holds a second's worth of requests, one at least.
+-- `is_static` says whether the settings have this key, `has_static` whether they have any.
 local id, digest, is_static, has_static, default_rate = unpack(ARGV)
 local record = redis.call('HMGET', keys.api_key(id), 'digest', 'revoked_at')
 local owner = id

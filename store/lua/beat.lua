@@ -1,5 +1,5 @@
--- worker, announcement, sessions that it may hold, bytes that it has for adapters: returns the time, for whoever compares
--- heartbeats
+-- A heartbeat: what the worker says of itself, the sessions that it may hold and the bytes that it has for adapters. Returns
+-- the time, for whoever compares heartbeats.
 local worker, announcement, capacity, memory = unpack(ARGV)
 local at = now()
 redis.call('ZADD', keys.workers, at, worker)

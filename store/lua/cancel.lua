@@ -1,4 +1,4 @@
--- operation, session, most samples at once. Cancelling twice is cancelling once.
+-- Ends an operation that has not begun. Cancelling twice is cancelling once.
 local id, session, most_samples = unpack(ARGV)
 if redis.call('HGET', keys.operation(id), 'error_code') == 'CANCELLED' then return {'cancelled', {}} end
 if not move(id, 'abandon') then return {'begun'} end

@@ -1,6 +1,5 @@
--- operation, worker, claim: begins an operation for the worker that holds its session, once.
--- Asked again with the same claim (its reply was lost) it answers the same.
--- After so many attempts it is a suspect, and not begun ('' for a worker that runs it alone).
+-- Begins an operation for the worker that holds its session, once. Asked again with the same claim (its reply was lost) it
+-- answers the same. After `suspect_from` attempts it is a suspect, and not begun ('' for a worker that runs it alone).
 local id, worker, claim, suspect_from = unpack(ARGV)
 local session = redis.call('HGET', keys.operation(id), 'session')
 if not session then return false end

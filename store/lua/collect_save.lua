@@ -1,4 +1,4 @@
--- folder, operation, claim: the folder is garbage unless that claim is still writing to it
+-- The folder is garbage unless the claim is still writing to it.
 local folder, id, claim = unpack(ARGV)
 local record = redis.call('HMGET', keys.operation(id), 'state', 'claim')
 if record[1] == 'RUNNING' and record[2] == claim then return 0 end

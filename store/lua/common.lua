@@ -26,12 +26,12 @@ local function limit_of(owner, name, default)
   return most > 0 and most or math.huge
 end
 
--- Releases what may run now: the samples at the head of the lane (they only read weights, so
+-- Releases what may run now: the samples at the head of the queue (they only read weights, so
 -- neighbours run together, up to `most`), or else the one operation at its head.
 -- Appends {id, kind, worker, trace} for each to `released`; the last is false for one that has none.
 local function release(session, most, released)
   local worker = redis.call('HGET', keys.session(session), 'worker')
-  local head = redis.call('ZRANGE', keys.lane(session), 0, most - 1)
+  local head = redis.call('ZRANGE', keys.session_queue(session), 0, most - 1)
   for place, id in ipairs(head) do
     local record = redis.call('HMGET', keys.operation(id), 'kind', 'trace')
     local kind, trace = record[1], record[2]
@@ -125,7 +125,7 @@ end
 local function ended(id, session, at)
   local record = redis.call('HMGET', keys.operation(id), 'kind', 'state', 'created_at', 'started_at', 'error_code')
   redis.call('HSET', keys.operation(id), 'ended_at', at)
-  redis.call('ZREM', keys.lane(session), id)
+  redis.call('ZREM', keys.session_queue(session), id)
   redis.call('SREM', keys.owner_waiting(redis.call('HGET', keys.session(session), 'owner')), id)
   redis.call('ZREM', keys.due, id)
   count('ended:' .. record[1] .. ':' .. record[2])
@@ -186,7 +186,7 @@ local function leave_resources(session, at)
   redis.call('HSET', keys.resources(resources), 'used_at', at)
 end
 
--- Ends a session, and with it every operation of its lane that `name` may move.
+-- Ends a session, and with it every operation of its queue that `name` may move.
 local function end_session(session, status, at, reason, name, code, message)
   set_status(session, status, at, reason)
   redis.call('ZADD', keys.sessions_ended, at, session)
@@ -194,25 +194,25 @@ local function end_session(session, status, at, reason, name, code, message)
   forget_replay(session, '+inf')
   drop_snapshot(session)
   redis.call('SREM', keys.worker_sessions(redis.call('HGET', keys.session(session), 'worker')), session)
-  for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
+  for _, id in ipairs(redis.call('ZRANGE', keys.session_queue(session), 0, -1)) do
     if move(id, name) then failed(id, session, at, code, message) end
   end
 end
 
--- Puts a new operation at the end of the lane.
+-- Puts a new operation at the end of the queue.
 local function append(session, id, kind, request, at)
   local seq = redis.call('HINCRBY', keys.session(session), 'next_seq', 1) - 1
   redis.call('HSET', keys.operation(id), 'session', session, 'kind', kind, 'seq', seq,
     'state', 'WAITING', 'created_at', at, 'request', request)
   refer_to(request)
   count('accepted:' .. kind)
-  redis.call('ZADD', keys.lane(session), seq, id)
+  redis.call('ZADD', keys.session_queue(session), seq, id)
 end
 
 -- An Idempotency-Key that is known: {'existing', id} or {'reused'}; nil when it is new (or none).
-local function known(answer_key, digest)
-  if answer_key == '' then return nil end
-  local record = redis.call('HMGET', answer_key, 'digest', 'id')
+local function known(idempotency_key, digest)
+  if idempotency_key == '' then return nil end
+  local record = redis.call('HMGET', idempotency_key, 'digest', 'id')
   if not record[1] then return nil end
   if record[1] ~= digest then return {'reused'} end
   if record[2] then return {'existing', record[2]} end
@@ -220,8 +220,8 @@ local function known(answer_key, digest)
 end
 
 -- It lives as long as the session, or a day where there is none.
-local function remember(answer_key, digest, id, session)
-  if answer_key == '' then return end
-  redis.call('HSET', answer_key, 'digest', digest, 'id', id)
-  if session then redis.call('SADD', keys.answers(session), answer_key) else redis.call('EXPIRE', answer_key, 86400) end
+local function remember(idempotency_key, digest, id, session)
+  if idempotency_key == '' then return end
+  redis.call('HSET', idempotency_key, 'digest', digest, 'id', id)
+  if session then redis.call('SADD', keys.session_idempotency(session), idempotency_key) else redis.call('EXPIRE', idempotency_key, 86400) end
 end

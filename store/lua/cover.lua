@@ -1,5 +1,4 @@
--- session, snapshot, seq, operation, claim: the snapshot holds what the operations up to `seq`, the last of them run under
--- `claim`, made of the adapter
+-- The snapshot holds what the operations up to `seq` made of the adapter, the last of them being `id`, run under `claim`.
 local session, snapshot, seq, id, claim = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'status', 'covered', 'snapshot')
 -- Asked again, when the reply was lost.

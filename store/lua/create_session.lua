@@ -1,7 +1,7 @@
--- session, operation, spec, answer key, digest, owner, most sessions of a key,
--- checkpoint to go on from (or ''), its object, the step to begin with, model resources (or ''), labels,
--- bytes of the adapter, bytes needed for it and the work on it, seconds that its creation may run (or ''), then the workers that may take it, the best first
-local session, operation, spec, answer_key, digest, owner, most_sessions, checkpoint, snapshot, step, resources,
+-- Makes a session on the first of the workers that follow these arguments which has room for it, and its first operation.
+-- It goes on from `checkpoint`, whose object is `snapshot`, or from none (''); `step` is the one to begin with. `size` are
+-- the bytes of its adapter, `needed` those of the adapter and the work on it. `timeout` is in seconds, '' for none.
+local session, operation, spec, idempotency_key, digest, owner, most_sessions, checkpoint, snapshot, step, resources,
   labels, size, needed, timeout = unpack(ARGV)
 
 -- Bytes of the adapters that a worker is yet to create, which no measurement of its shows.
@@ -24,7 +24,7 @@ end
 
 -- The client library sends a script again when a connection broke before the reply.
 if redis.call('EXISTS', keys.session(session)) == 1 then return {'accepted', {}} end
-local first = known(answer_key, digest)
+local first = known(idempotency_key, digest)
 if first then return first end
 if resources ~= '' and redis.call('HGET', keys.resources(resources), 'status') ~= 'READY' then return {'stopped'} end
 local worker
@@ -61,5 +61,5 @@ end
 give(session, worker)
 append(session, operation, 'create-session', '', at)
 if timeout ~= '' then redis.call('HSET', keys.operation(operation), 'timeout', timeout) end
-remember(answer_key, digest, session, session)
+remember(idempotency_key, digest, session, session)
 return {'accepted', release(session, 1, {})}

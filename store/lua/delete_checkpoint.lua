@@ -1,4 +1,4 @@
--- checkpoint: in no list from now on; its objects go when no session needs them. Deleting twice is deleting once.
+-- The checkpoint is in no list from now on; its objects go when no session needs them. Deleting twice is deleting once.
 local id = unpack(ARGV)
 local record = redis.call('HMGET', keys.checkpoint(id), 'owner', 'session', 'kind', 'deleted')
 if not record[1] or record[4] then return 0 end

@@ -1,5 +1,5 @@
--- session, newest ended operations to keep, ended before: drops the oldest that are both surplus and old, so many at a
--- time that the server is not held up; how many that were
+-- Drops the oldest ended operations of a session that are both surplus to the `kept` newest and ended before `before`, so
+-- many at a time that the server is not held up. Returns how many.
 local session, kept, before = unpack(ARGV)
 local surplus = redis.call('ZCARD', keys.results(session)) - tonumber(kept)
 if surplus <= 0 then return 0 end

@@ -1,11 +1,10 @@
--- operation, claim, 'complete' | 'fail', result, error code, error message, step, published step,
--- replay ('1' or ''),
--- most samples at once, record of the checkpoint that was made (or ''), its kind, its folder,
--- tokens sampled, tokens trained on, values for the session's curve (JSON, or ''), most points of the curve,
--- newest requests of the session to keep, this one among them ('' when it is not to be kept)
--- Ends an operation for the one that claimed it: state, result, what it means for the session
--- and the release of its successors change together or not at all.
-local id, claim, name, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder,
+-- Ends an operation for the worker that claimed it: state, result, what it means for the session and the release of its
+-- successors change together or not at all.
+-- `ending` is 'complete' or 'fail'. `step` and `published` are the session's after an optim-step and a weights-sync.
+-- `replay` is '1' for what changed the adapter. `checkpoint` is the record of the one that was made. `values` (JSON) go to
+-- the session's series of at most `most_points`. `requests_kept` newest requests of the session are kept to be shown, this
+-- one among them. '' stands for none of each.
+local id, claim, ending, result, code, message, step, published, replay, most_samples, checkpoint, checkpoint_kind, folder,
   sampled, trained, values, most_points, requests_kept = unpack(ARGV)
 
 local function refused()
@@ -26,7 +25,7 @@ local function plot(session, kind)
   if values == '' or most_points == '0' then return end
   local totals = redis.call('HMGET', key, 'step', 'sampled', 'trained')
   local step_of = kind == 'optim-step' and totals[1] or totals[1] + 1
-  redis.call('XADD', keys.curve(session), 'MAXLEN', '~', most_points, '*', 'step', step_of,
+  redis.call('XADD', keys.series(session), 'MAXLEN', '~', most_points, '*', 'step', step_of,
     'sampled', totals[2] or 0, 'trained', totals[3] or 0, 'values', values)
 end
 
@@ -44,7 +43,7 @@ end
 local record = redis.call('HMGET', keys.operation(id), 'claim', 'session', 'kind')
 if record[1] ~= claim then return refused() end
 local session, kind = record[2], record[3]
-if not move(id, name) then
+if not move(id, ending) then
   -- Ended already: by this very claim when its reply was lost, else by whoever took it away.
   local ours = redis.call('HGET', keys.operation(id), 'finished_by') == claim
   return ours and {'finished', {}} or refused()
@@ -59,7 +58,7 @@ if replay == '1' then
 end
 keep_request(session, at)
 drop_if_unneeded(session, id)
-if name == 'complete' then
+if ending == 'complete' then
   if result ~= '' then
     redis.call('HSET', keys.operation(id), 'result', result)
     refer_to(result)
@@ -83,7 +82,7 @@ ended(id, session, at)
 if kind == 'stop-session' then
   local final = redis.call('HGET', keys.session(session), 'final')
   end_session(session, final, at, '', 'abandon', 'SESSION_NOT_ACTIVE', 'the session was stopped')
-elseif kind == 'create-session' and name == 'fail' then
+elseif kind == 'create-session' and ending == 'fail' then
   end_session(session, 'ERROR', at, message, 'abandon', code, 'the session could not be created: ' .. message)
 elseif kind == 'create-session' and redis.call('HGET', keys.session(session), 'status') == 'CREATING' then
   set_status(session, 'RUNNING', at, '')

@@ -1,5 +1,4 @@
--- session, lost worker, new worker, most attempts, most samples at once
--- Gives a session to another worker. Whatever the lost one still says of it is refused: its claims are void.
+-- Gives a session of a lost worker to another. Whatever the lost one still says of it is refused: its claims are void.
 local session, lost, new, most_attempts, most_samples = unpack(ARGV)
 local record = redis.call('HMGET', keys.session(session), 'worker', 'status')
 if record[1] ~= lost then return {'refused'} end
@@ -11,7 +10,7 @@ give(session, new)
 -- A worker that leaves in order hands back what it runs; it has not died of it.
 local has_left = tonumber(redis.call('ZSCORE', keys.workers, lost) or -1) == 0
 local at, released = now(), {}
-for _, id in ipairs(redis.call('ZRANGE', keys.lane(session), 0, -1)) do
+for _, id in ipairs(redis.call('ZRANGE', keys.session_queue(session), 0, -1)) do
   local operation = redis.call('HMGET', keys.operation(id), 'state', 'kind', 'attempts', 'trace')
   if has_left and operation[1] == 'RUNNING' then redis.call('HINCRBY', keys.operation(id), 'attempts', -1) end
   local exhausted = not has_left and tonumber(operation[3] or 0) >= tonumber(most_attempts)

@@ -1,5 +1,5 @@
--- session, seconds that its answers live on: removes an ended session whole
-local session, answers_live = unpack(ARGV)
+-- Removes an ended session whole; its Idempotency-Keys live on for so many seconds.
+local session, idempotency_seconds = unpack(ARGV)
 local key = keys.session(session)
 local status, owner, resources = unpack(redis.call('HMGET', key, 'status', 'owner', 'resources'))
 if not is_ended[status] then return 0 end
@@ -8,11 +8,11 @@ for _, id in ipairs(redis.call('ZRANGE', keys.operations(session), 0, -1)) do
   drop_request(id)
   redis.call('DEL', keys.operation(id))
 end
-for _, answer in ipairs(redis.call('SMEMBERS', keys.answers(session))) do
-  redis.call('EXPIRE', answer, answers_live)
+for _, answer in ipairs(redis.call('SMEMBERS', keys.session_idempotency(session))) do
+  redis.call('EXPIRE', answer, idempotency_seconds)
 end
-redis.call('DEL', key, keys.lane(session), keys.operations(session), keys.results(session), keys.replay(session),
-  keys.answers(session), keys.curve(session), keys.logged(session), keys.logged_names(session), keys.requests(session))
+redis.call('DEL', key, keys.session_queue(session), keys.operations(session), keys.results(session), keys.replay(session),
+  keys.session_idempotency(session), keys.series(session), keys.logged(session), keys.logged_names(session), keys.requests(session))
 redis.call('ZREM', keys.owner_sessions(list_of(owner, resources)), session)
 if resources then redis.call('HINCRBY', keys.resources(resources), 'sessions', -1) end
 redis.call('ZREM', keys.owner_sessions_with(list_of(owner, resources), status), session)

@@ -51,7 +51,7 @@ class Api:
 
     def begin(self, session: str) -> None:
         """The worker finishes the session's creation, so that its operations may run."""
-        (creation,) = self.redis.zrange(keys.lane(session.rpartition("/")[2]), 0, 0)
+        (creation,) = self.redis.zrange(keys.session_queue(session.rpartition("/")[2]), 0, 0)
         self.finish(creation.decode(), None)
 
     def finish(self, operation_id: str, outcome: msgspec.Struct | OperationError | None) -> None:

@@ -81,7 +81,7 @@ def test_an_empty_overview_says_how_to_begin_on_this_very_server(api: Api) -> No
 
 def test_the_overview_says_in_words_what_is_wrong(api: Api) -> None:
     session = api.session()
-    (creation,) = api.redis.zrange(f"celerity:session:{session.rpartition('/')[2]}:lane", 0, 0)
+    (creation,) = api.redis.zrange(f"celerity:session:{session.rpartition('/')[2]}:queue", 0, 0)
     api.finish(creation.decode(), OperationError(ErrorCode.INVALID_INPUT, f"no such model {HOSTILE}"))
     (now, _) = api.redis.time()
     api.redis.zadd("celerity:workers", {WORKER: now - 100})

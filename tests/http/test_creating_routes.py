@@ -117,13 +117,13 @@ def test_a_retry_after_the_process_died_makes_nothing_more(api: Api) -> None:
     """The answer was not kept: only the scripts knew."""
     once = {"Idempotency-Key": "one"}
     first = api.client.post(f"{TOGETHER}/model-resources", json=MODEL, headers=once)
-    (answer,) = api.redis.keys(f"{keys.PREFIX}answer:*")
+    (answer,) = api.redis.keys(f"{keys.PREFIX}idempotency:*")
     assert 0 < api.redis.ttl(answer) <= 86_400
     api.redis.hdel(answer, "answer")
     assert api.client.post(f"{TOGETHER}/model-resources", json=MODEL, headers=once).json["id"] == first.json["id"]
     stop = f"{TOGETHER}/model-resources/{first.json['id']}/stop"
     assert api.client.post(stop, headers=once).status_code == 200
-    for key in api.redis.keys(f"{keys.PREFIX}answer:*"):
+    for key in api.redis.keys(f"{keys.PREFIX}idempotency:*"):
         api.redis.hdel(key, "answer")
     again = api.client.post(stop, headers=once)
     assert (again.status_code, again.json["status"]) == (200, "MODEL_RESOURCES_STATUS_STOPPED")

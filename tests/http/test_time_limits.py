@@ -38,7 +38,7 @@ def post(client: Any, kind: str, session: str, **more: Any) -> Any:
 
 def granted(api: Api, session: str) -> float | None:
     """What the worker is told of the last operation of the session, those before it having ended."""
-    lane = [id.decode() for id in api.redis.zrange(keys.lane(session.rpartition("/")[2]), 0, -1)]
+    lane = [id.decode() for id in api.redis.zrange(keys.session_queue(session.rpartition("/")[2]), 0, -1)]
     for before in lane[:-1]:
         with contextlib.suppress(AssertionError):
             api.finish(before, None)

@@ -10,7 +10,7 @@ from domain.model import ModelCard
 from domain.operation import Operation, OperationKind, OperationStatus
 from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.errors import NoRoomError
-from store.idempotency import Once
+from store.idempotency import IdempotencyKey
 from store.store import Store
 from tests.simulator.faults import Machine
 from tests.simulator.requests import value_of
@@ -73,13 +73,13 @@ class Api(Machine):
     def delete_checkpoint(self, checkpoint_id: str) -> None:
         self.store.checkpoints.delete(checkpoint_id, ANONYMOUS)
 
-    def _answered(self, once: Once, session_id: str | None, act: Callable[[], str]) -> str:
+    def _answered(self, once: IdempotencyKey, session_id: str | None, act: Callable[[], str]) -> str:
         """As app/idempotency.py has it around every POST."""
-        first = self.store.answers.recall(once)
+        first = self.store.idempotency.recall(once)
         if first is not None:
             return first.decode()
-        return self.store.answers.remember(once, session_id, act().encode()).decode()
+        return self.store.idempotency.remember(once, session_id, act().encode()).decode()
 
 
-def _once(scope: str, key: str) -> Once:
-    return Once(scope, key, sha256(key.encode()).digest())
+def _once(scope: str, key: str) -> IdempotencyKey:
+    return IdempotencyKey(scope, key, sha256(key.encode()).digest())

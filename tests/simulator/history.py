@@ -81,6 +81,6 @@ def _play(world: World, each: int) -> str:
 
 
 def _unended(world: World) -> str:
-    lanes = read_records(world.server.data).lanes
+    queues = read_records(world.server.data).queues
     waiting = [client.name for client in world.clients if not client.is_done]
-    return f"{dict(lanes)}, waited for by {', '.join(waiting)}"
+    return f"{dict(queues)}, waited for by {', '.join(waiting)}"

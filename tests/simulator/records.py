@@ -11,19 +11,19 @@ ENDED = (b"COMPLETED", b"FAILED")
 
 
 class Records(NamedTuple):
-    """Hashes by id. `lanes` are the ids that have not ended, by session and seq, as the hashes say."""
+    """Hashes by id. `queues` are the ids that have not ended, by session and seq, as the hashes say."""
 
     data: Data
     sessions: dict[str, Fields]
     operations: dict[str, Fields]
 
     @property
-    def lanes(self) -> dict[str, list[str]]:
-        lanes: defaultdict[str, list[str]] = defaultdict(list)
+    def queues(self) -> dict[str, list[str]]:
+        queues: defaultdict[str, list[str]] = defaultdict(list)
         for id, operation in sorted(self.operations.items(), key=lambda item: int(item[1]["seq"])):
             if operation["state"] not in ENDED:
-                lanes[operation["session"].decode()].append(id)
-        return lanes
+                queues[operation["session"].decode()].append(id)
+        return queues
 
     def members(self, key: str) -> list[str]:
         """Of a set, or of a sorted one in its order."""

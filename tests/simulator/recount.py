@@ -16,7 +16,7 @@ ENDS = (b"STOPPED", b"ERROR", b"EXPIRED")
 def miscounted(data: Data, settings: Settings) -> str:
     """The first that is not what it must be; empty when all are."""
     records = read_records(data)
-    checks = (_lanes, _turns, _claims, _due, _sessions, _workers, _results, _checkpoints, _counters)
+    checks = (_queues, _turns, _claims, _due, _sessions, _workers, _results, _checkpoints, _counters)
     return next((wrong for check in checks for wrong in check(records, settings)), "")
 
 
@@ -26,12 +26,13 @@ def _differ(name: str, held: Iterable[str], counted: Iterable[str]) -> Iterator[
         yield f"{name} holds {held}, and the records say {counted}"
 
 
-def _lanes(records: Records, _: Settings) -> Iterator[str]:
-    lanes, waiting = records.lanes, []
+def _queues(records: Records, _: Settings) -> Iterator[str]:
+    queues, waiting = records.queues, []
     for id in records.sessions:
-        if records.members(keys.lane(id)) != lanes.get(id, []):
-            yield f"the lane of {id} is {records.members(keys.lane(id))}, and the records say {lanes.get(id, [])}"
-    for operation_id in (operation_id for lane in lanes.values() for operation_id in lane):
+        if records.members(keys.session_queue(id)) != queues.get(id, []):
+            held = records.members(keys.session_queue(id))
+            yield f"the queue of {id} is {held}, and the records say {queues.get(id, [])}"
+    for operation_id in (operation_id for queue in queues.values() for operation_id in queue):
         if OperationKind(records.operations[operation_id]["kind"].decode()).is_public:
             waiting.append(operation_id)
             if "request" not in records.operations[operation_id]:
@@ -40,10 +41,10 @@ def _lanes(records: Records, _: Settings) -> Iterator[str]:
 
 
 def _turns(records: Records, settings: Settings) -> Iterator[str]:
-    """At the head of a lane one runs, or some samples do, and nothing behind them."""
-    for session_id, lane in records.lanes.items():
-        states = [records.operations[id]["state"] for id in lane]
-        kinds = [records.operations[id]["kind"] for id in lane]
+    """At the head of a queue one runs, or some samples do, and nothing behind them."""
+    for session_id, queue in records.queues.items():
+        states = [records.operations[id]["state"] for id in queue]
+        kinds = [records.operations[id]["kind"] for id in queue]
         samples = next((place for place, kind in enumerate(kinds) if kind != b"sample"), len(kinds))
         most = min(samples, settings.max_running_samples) if samples else 1
         if states[0] == b"WAITING":
@@ -129,7 +130,7 @@ def _counters(records: Records, _: Settings) -> Iterator[str]:
         name, _, rest = field.decode().partition(":")
         if name in ("accepted", "ended"):
             counted[rest.partition(":")[0]] += int(value) if name == "accepted" else -int(value)
-    ids = (id for lane in records.lanes.values() for id in lane)
+    ids = (id for queue in records.queues.values() for id in queue)
     unended = Counter(records.operations[id]["kind"].decode() for id in ids)
     if +counted != unended:
         yield f"the counters say that these have not ended: {dict(+counted)}, and the records {dict(unended)}"

@@ -136,9 +136,9 @@ def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_on
 ) -> None:
     run = bench.store.sessions._context.scripts.run
 
-    def run_twice(*arguments: Any) -> Any:
-        run(*arguments)
-        return run(*arguments)
+    def run_twice(script: str, *rest: Any, **arguments: Any) -> Any:
+        run(script, *rest, **arguments)
+        return run(script, *rest, **arguments)
 
     monkeypatch.setattr(bench.store.sessions._context.scripts, "run", run_twice)
     session = bench.store.sessions.create(SPEC, [WORKER])
@@ -146,7 +146,7 @@ def test_a_script_that_the_client_library_sends_again_after_a_lost_reply_acts_on
     assert [each.id for each in bench.store.sessions.list(ANONYMOUS, None, 20, 0)] == [session.id]
     assert bench.store.operations.list(session.id, 20, 0) == [step]
     assert step.seq == 1, "the creation was 0"
-    assert bench.redis.zcard(f"celerity:session:{session.id}:lane") == 2
+    assert bench.redis.zcard(f"celerity:session:{session.id}:queue") == 2
     assert bench.outbox.take() == [], "what the first reply released is left to the sweeper"
     assert bench.redis.zcard("celerity:due") == 1
 

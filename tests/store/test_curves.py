@@ -9,7 +9,7 @@ from domain.optim_step import OptimStepRequest, OptimStepResult
 from store import keys
 from store.curves import MOST_NAMES, Glance, Point
 from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError
-from store.idempotency import Once
+from store.idempotency import IdempotencyKey
 from store.store import Store
 from tests.store.conftest import WORKER, Bench, with_settings
 
@@ -105,15 +105,15 @@ def test_names_are_bounded_and_a_session_must_be_there(bench: Bench) -> None:
 def test_a_key_logs_once(bench: Bench) -> None:
     session = bench.running_session()
     for _ in range(2):
-        bench.store.curves.log(session.id, "reward", 1, 1.0, Once("path", "key", b"digest"))
+        bench.store.curves.log(session.id, "reward", 1, 1.0, IdempotencyKey("path", "key", b"digest"))
     with pytest.raises(KeyReusedError):
-        bench.store.curves.log(session.id, "reward", 2, 1.0, Once("path", "key", b"other"))
+        bench.store.curves.log(session.id, "reward", 2, 1.0, IdempotencyKey("path", "key", b"other"))
     assert len(bench.store.curves.logged(session.id, "", 100)) == 1
 
 
 def test_a_glance_is_the_last_loss_the_last_reward_and_the_rate_of_tokens(bench: Bench) -> None:
     session, silent = bench.running_session(), bench.running_session()
-    key = keys.curve(session.id)
+    key = keys.series(session.id)
     for id, trained_by_then, values in (
         ("1000-0", 100, '{"loss":2}'),
         ("3000-0", 700, '{"loss":1}'),
@@ -159,5 +159,5 @@ def test_a_removed_session_leaves_no_curve(bench: Bench) -> None:
     bench.outbox.take()
     store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])
-    assert store.sessions.remove(session.id, answers_live=1)
+    assert store.sessions.remove(session.id, idempotency_seconds=1)
     assert [key for key in bench.redis.scan_iter() if session.id.encode() in key] == []

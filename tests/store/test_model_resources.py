@@ -9,7 +9,7 @@ from domain.optim_step import OptimStepResult
 from domain.session import Session, SessionStatus
 from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 from store.errors import NotFoundError, ResourcesStoppedError
-from store.idempotency import Once
+from store.idempotency import IdempotencyKey, idempotency_arguments
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 TIMEOUT = 300
@@ -85,17 +85,21 @@ def test_stopped_resources_take_no_session_and_stop_only_once(bench: Bench) -> N
 def test_sessions_that_a_dying_process_left_are_stopped_by_the_next_sweep(bench: Bench) -> None:
     resources = made(bench)
     session = attached(bench, resources)
-    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force", "", "")
+    bench.store.model_resources._context.scripts.run(
+        "stop_resources", id=resources.id, mode="force", **idempotency_arguments(None)
+    )
     assert statuses(bench, resources, session) == ("STOPPED", "RUNNING")
     bench.store.model_resources.sweep()
     assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
 
 
 def test_sessions_that_a_dying_process_left_are_stopped_when_its_client_asks_again(bench: Bench) -> None:
-    resources, once = made(bench), Once(scope="stop", key="k", digest=b"d")
+    resources, once = made(bench), IdempotencyKey(scope="stop", key="k", digest=b"d")
     session = attached(bench, resources)
-    bench.store.model_resources._context.scripts.run("stop_resources", resources.id, "force", *once.arguments)
-    bench.store.model_resources.stop(resources.id, force=True, once=once)
+    bench.store.model_resources._context.scripts.run(
+        "stop_resources", id=resources.id, mode="force", **idempotency_arguments(once)
+    )
+    bench.store.model_resources.stop(resources.id, force=True, idempotency_key=once)
     assert statuses(bench, resources, session) == ("STOPPED", "STOPPING")
 
 

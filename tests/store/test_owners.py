@@ -10,7 +10,7 @@ from domain.operation import OperationKind
 from domain.optim_step import OptimStepRequest, OptimStepResult
 from domain.session import Session, SessionStatus
 from store.errors import LimitReachedError, NotFoundError
-from store.idempotency import Once
+from store.idempotency import IdempotencyKey
 from tests.store.conftest import SPEC, WORKER, Bench, with_settings
 
 STEP = OperationKind.OPTIM_STEP
@@ -20,8 +20,8 @@ def owner(bench: Bench, limits: KeyLimits) -> str:
     return bench.store.api_keys.create("somebody", limits)[0].id
 
 
-def create(bench: Bench, owner: str, once: Once | None = None) -> Session:
-    return bench.store.sessions.create(msgspec.structs.replace(SPEC, owner=owner), [WORKER], once)
+def create(bench: Bench, owner: str, idempotency_key: IdempotencyKey | None = None) -> Session:
+    return bench.store.sessions.create(msgspec.structs.replace(SPEC, owner=owner), [WORKER], idempotency_key)
 
 
 def step(bench: Bench, session: Session) -> str:
@@ -74,7 +74,7 @@ def test_ten_at_once_make_as_many_sessions_as_the_owner_may_have(bench: Bench) -
 
 
 def test_a_repeat_under_an_idempotency_key_is_no_session_more(bench: Bench) -> None:
-    limited, once = owner(bench, KeyLimits(max_sessions=1)), Once("scope", "key", b"digest")
+    limited, once = owner(bench, KeyLimits(max_sessions=1)), IdempotencyKey("scope", "key", b"digest")
     assert create(bench, limited, once).id == create(bench, limited, once).id
 
 

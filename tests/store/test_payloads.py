@@ -81,7 +81,7 @@ def test_what_the_end_of_a_process_left_goes_a_day_later_and_nothing_else_does(
     claim = bench.claim(accepted.id)
     bench.store.claims.store_result(claim, result(LARGE))
     with monkeypatch.context() as patch:
-        patch.setattr(bench.store._context.scripts, "run", lambda *_: 1 / 0)
+        patch.setattr(bench.store._context.scripts, "run", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(LARGE))
     lost = [settings.data_dir / "objects" / path for path in on_their_way(bench)]

@@ -256,7 +256,7 @@ def test_a_snapshot_that_cannot_be_noted_leaves_one_object_however_often_it_is_t
     assert len([path for path in bench.settings.data_dir.rglob("snapshots/*/*") if path.is_file()]) == 1
 
 
-def raises_refused(*_: object) -> None:
+def raises_refused(*_: object, **__: object) -> None:
     raise RefusedError
 
 

@@ -138,7 +138,7 @@ def test_a_result_is_read_all_the_same(server: ValkeyServer, store: Store, code:
     store.workers.beat(WORKER, announcement())
     session = store.sessions.create(SPEC, [WORKER])
     with Redis(port=server.port) as admin:
-        (creation,) = admin.zrange(keys.lane(session.id), 0, -1)
+        (creation,) = admin.zrange(keys.session_queue(session.id), 0, -1)
     run(store, creation.decode(), None)
     operation = store.operations.accept(session.id, OperationKind.SAMPLE, sample_request([[1]]))
     run(store, operation.id, SampleResult(sequences=()))

@@ -63,7 +63,7 @@ def own_session(runtime: Runtime) -> str:
 
 
 def creation_of(redis: Any, session_id: str) -> str:
-    (operation_id,) = redis.zrange(keys.lane(session_id), 0, -1)
+    (operation_id,) = redis.zrange(keys.session_queue(session_id), 0, -1)
     return str(operation_id.decode())
 
 

@@ -31,7 +31,7 @@ def test_an_operation_that_may_have_killed_its_workers_is_begun_when_nothing_els
     spec = SessionSpec(base_model=shift.card, lora=LoraConfig(), seed=1)
     session = shift.store.sessions.create(spec, [shift.worker.worker_id])
     with Redis.from_url(redis_url) as redis:
-        (creation,) = (id.decode() for id in redis.zrange(keys.lane(session.id), 0, -1))
+        (creation,) = (id.decode() for id in redis.zrange(keys.session_queue(session.id), 0, -1))
         redis.hset(keys.operation(creation), "attempts", 2)
         with shift.worker.operation_lock.shared():
             task = threading.Thread(target=app.tasks["create_session"].apply, kwargs={"task_id": creation})
