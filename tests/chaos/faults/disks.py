@@ -19,7 +19,13 @@ def fill_objects_disk(deployment: Deployment, _: random.Random) -> None:
 
 
 def fill_valkey_disk(deployment: Deployment, _: random.Random) -> None:
-    """The primary's: it cannot append to its file."""
+    """The primary's: it cannot append to its file. One that has been a replica since it was started would then spoil that
+    file, as Valkey 9.1.2 does without Celerity too."""
+    with deployment.servers.primary.admin() as admin:
+        deployment.servers.await_primary()
+        if admin.info("replication")["second_repl_offset"] >= 0:
+            deployment.kill(deployment.servers.primary.name)
+            deployment.servers.await_primary()
     disk = deployment.disks[deployment.servers.primary.data_dir]
     disk.fill()
     _clear_later(disk)
