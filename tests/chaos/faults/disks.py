@@ -19,7 +19,7 @@ def fill_objects_disk(deployment: Deployment, _: random.Random) -> None:
 
 
 def fill_valkey_disk(deployment: Deployment, _: random.Random) -> None:
-    """The primary's: it cannot append to its file. One that has been a replica since it was started would then spoil that
+    """The primary's: it cannot append to its file. One that has been a replica since its start would then spoil that
     file, as Valkey 9.1.2 does without Celerity too."""
     with deployment.servers.primary.admin() as admin:
         deployment.servers.await_primary()
