@@ -67,7 +67,7 @@ def _torch(settings: Settings) -> Iterator[Finding]:
 def _kernels(settings: Settings) -> Iterator[Finding]:
     import torch
 
-    from workers.engine.kernel_trial import described, faster, measured
+    from workers.engine.backends.trial import described, faster, measured
     from workers.engine.kernels.kernel import NOT_BUILT, built
     from workers.engine.kernels.levels import chosen
     from workers.runtime import engine_config

@@ -7,10 +7,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from workers.engine.backends.causal_attention import AttentionLayer
-from workers.engine.backends.kv_cache import KvCache
-from workers.engine.decoder.attention import SegmentAttention
-from workers.engine.decoder.cached_attention import DecodeAttention, Span, SpanAttention
+from tests.engine.backend import backend_of
+from workers.engine.backends.attention_layer import AttentionLayer, whole
+from workers.engine.backends.kv_cache import KvCache, Span
 
 HEADS = [(9, 3, 64), (4, 2, 16), (8, 8, 32), (32, 8, 128), (14, 2, 8)]
 DTYPES = [torch.float32, torch.bfloat16]
@@ -33,7 +32,7 @@ def filled_cache(k: Tensor, v: Tensor, lengths: list[int]) -> KvCache:
     cache.reserve(len(lengths), max(lengths) + 1)
     spans = [Span(row, 0, length) for row, length in enumerate(lengths) if length]
     packed_k, packed_v = (torch.cat([part[: span.length] for span in spans]) for part in (k, v))
-    SpanAttention(cache, spans, CPU)(AttentionLayer(0, 1.0), packed_k, packed_k, packed_v)
+    backend_of().span_attention(cache, spans, CPU)(AttentionLayer(0, 1.0), packed_k, packed_k, packed_v)
     return cache
 
 
@@ -71,7 +70,7 @@ def plain(
 @pytest.mark.parametrize("heads", [(6, 2, 48), (4, 4, 8)])
 @pytest.mark.parametrize("extra", [{}, {"softcap": 3.0}, {"sinks_H": torch.arange(6) * 0.7}])
 @pytest.mark.parametrize("families", FAMILIES)
-def test_values_and_slopes_are_those_of_the_definition_in_float64(
+def test_values_and_gradients_are_those_of_the_definition_in_float64(
     families: list[tuple[int, list[int]]],
     extra: dict[str, Any],
     heads: tuple[int, int, int],
@@ -83,12 +82,12 @@ def test_values_and_slopes_are_those_of_the_definition_in_float64(
     q, k, v = random_heads(rows, *heads, dtype)
     parts = [part.requires_grad_() for part in (q.detach(), k.detach(), v[..., :narrow].detach())]
     wide = [part.detach().double().requires_grad_() for part in parts]
-    seen, expected = SegmentAttention(families)(layer, *parts), plain(families, layer, *wide)
-    slope = torch.randn(seen.shape).to(dtype)
-    slopes = torch.autograd.grad(seen, parts, slope)
-    expected_slopes = torch.autograd.grad(expected, wide, slope.double())
+    seen, expected = backend_of().attention(families)(layer, *parts), plain(families, layer, *wide)
+    upstream = torch.randn(seen.shape).to(dtype)
+    grads = torch.autograd.grad(seen, parts, upstream)
+    expected_grads = torch.autograd.grad(expected, wide, upstream.double())
     tolerance = 2e-2 if dtype is torch.bfloat16 else 1e-5
-    for found, right in zip((seen, *slopes), (expected, *expected_slopes), strict=True):
+    for found, right in zip((seen, *grads), (expected, *expected_grads), strict=True):
         assert (found.double() - right).abs().max() <= tolerance * right.abs().max().clamp(min=1)
 
 
@@ -103,12 +102,12 @@ def test_a_token_with_capped_scores_or_sinks_is_decoded_as_in_a_pass(extra: dict
     cache.reserve(len(lengths), 150)
     before = [Span(row, 0, length - 1) for row, length in enumerate(lengths) if length > 1]
     packed = (torch.cat([part[: span.length] for span in before]) for part in (q, k, v))
-    SpanAttention(cache, before, CPU)(layer, *packed)
+    backend_of().span_attention(cache, before, CPU)(layer, *packed)
     newest = (part[ends] for part in (q, k, v))
-    decoded = DecodeAttention(cache, range(len(lengths)), ends)(layer, *newest)
-    whole = SegmentAttention.whole([150])(layer, q, k, v)
+    decoded = backend_of().decode_attention(cache, range(len(lengths)), ends)(layer, *newest)
+    in_pass = backend_of().attention(whole([150]))(layer, q, k, v)
     tolerance = 1e-6 if dtype is torch.float32 else 2**-7
-    torch.testing.assert_close(decoded, whole[ends], rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(decoded, in_pass[ends], rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -124,12 +123,12 @@ def test_a_decoded_token_attends_as_in_a_pass_over_all_of_any_length(
     cache = filled_cache(k, v, [length - 1 for length in lengths])
     rows = torch.randperm(len(lengths))
     newest = (part[ends[rows]] for part in (q, k, v))
-    step = DecodeAttention(cache, rows.tolist(), ends[rows])
+    step = backend_of().decode_attention(cache, rows.tolist(), ends[rows])
     decoded = step(layer, *newest)[step.order_B]
     for length in (1, 2, 20, 33, 64, 100, 130, longest):
-        whole = SegmentAttention.whole([length])(layer, q[:length], k[:length], v[:length])
+        in_pass = backend_of().attention(whole([length]))(layer, q[:length], k[:length], v[:length])
         for row, end in enumerate(ends.tolist()):
-            assert end >= length or torch.equal(whole[end], decoded[row].view(heads[0], -1)), (length, end)
+            assert end >= length or torch.equal(in_pass[end], decoded[row].view(heads[0], -1)), (length, end)
 
 
 @pytest.mark.usefixtures("native")
@@ -143,12 +142,12 @@ def test_a_prompt_in_parts_attends_as_in_one_and_as_in_training(window: int | No
     parts = []
     for start, stop in pairwise(borders):
         both = (torch.cat([part[start:stop], -part[start:stop]]) for part in (q, k, v))
-        spans = SpanAttention(cache, [Span(1, start, stop), Span(0, start, stop)], CPU)
+        spans = backend_of().span_attention(cache, [Span(1, start, stop), Span(0, start, stop)], CPU)
         parts.append(spans(layer, *both)[: stop - start])
-    whole = SegmentAttention.whole([330])(layer, q, k, v)
-    family = SegmentAttention([(207, [123])])(layer, q, k, v)
-    assert torch.equal(torch.cat(parts), whole)
-    assert torch.equal(family, whole)
+    in_pass = backend_of().attention(whole([330]))(layer, q, k, v)
+    family = backend_of().attention([(207, [123])])(layer, q, k, v)
+    assert torch.equal(torch.cat(parts), in_pass)
+    assert torch.equal(family, in_pass)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -159,28 +158,28 @@ def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) 
     cache = filled_cache(k, v, [length] * rows)
     places = torch.full((rows,), length)
     newest = (part[length].expand(rows, -1, -1) for part in (q, k, v))
-    seen = DecodeAttention(cache, list(range(rows)), places)(layer, *newest)
+    seen = backend_of().decode_attention(cache, list(range(rows)), places)(layer, *newest)
     assert torch.equal(seen, seen[:1].expand(rows, -1, -1))
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_slopes_of_a_family_are_the_same_alone_and_beside_others(dtype: torch.dtype) -> None:
+def test_gradients_of_a_family_are_the_same_alone_and_beside_others(dtype: torch.dtype) -> None:
     family, others = [(70, [60, 3, 17])], [(0, [90]), (5, [2, 2])]
     own, rest = 150, 99
     q, k, v = random_heads(own + rest, 9, 3, 64, dtype)
-    layer, slope = AttentionLayer(0, 0.125), torch.randn(own + rest, 9, 64).to(dtype)
-    alone = slopes(family, layer, [part[rest:] for part in (q, k, v)], slope[rest:])
-    beside = slopes([*others, *family], layer, [q, k, v], slope)
+    layer, upstream = AttentionLayer(0, 0.125), torch.randn(own + rest, 9, 64).to(dtype)
+    alone = grads(family, layer, [part[rest:] for part in (q, k, v)], upstream[rest:])
+    beside = grads([*others, *family], layer, [q, k, v], upstream)
     for one, many in zip(alone, beside, strict=True):
         assert torch.equal(one, many[rest:])
 
 
-def slopes(
-    families: list[tuple[int, list[int]]], layer: AttentionLayer, parts: list[Tensor], slope: Tensor
+def grads(
+    families: list[tuple[int, list[int]]], layer: AttentionLayer, parts: list[Tensor], upstream: Tensor
 ) -> tuple[Tensor, ...]:
     leaves = [part.detach().requires_grad_() for part in parts]
-    return torch.autograd.grad(SegmentAttention(families)(layer, *leaves), leaves, slope)
+    return torch.autograd.grad(backend_of().attention(families)(layer, *leaves), leaves, upstream)
 
 
 @pytest.mark.usefixtures("native")
@@ -189,6 +188,6 @@ def test_what_a_row_held_before_beyond_its_sequence_is_not_seen() -> None:
     layer, cache = AttentionLayer(0, 0.125), filled_cache(k, v, [19])
     for memory in cache.memory(0, k, v):
         memory[:, :, 10:] = float("nan")
-    step = DecodeAttention(cache, [0], torch.tensor([10]))
+    step = backend_of().decode_attention(cache, [0], torch.tensor([10]))
     decoded = step(layer, *(part[10:11] for part in (q, k, v)))
-    assert torch.equal(decoded[0], SegmentAttention.whole([20])(layer, q, k, v)[10])
+    assert torch.equal(decoded[0], backend_of().attention(whole([20]))(layer, q, k, v)[10])

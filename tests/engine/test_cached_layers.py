@@ -12,10 +12,9 @@ from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
 from tests.engine.exactness import DTYPES
 from workers.engine.adapters.adapter import Adapter
-from workers.engine.adapters.rows import Route
-from workers.engine.backends.kv_cache import KvCache
-from workers.engine.decoder.attention import SegmentAttention
-from workers.engine.decoder.cached_attention import DecodeAttention, Span, SpanAttention
+from workers.engine.adapters.rows import AdapterRows
+from workers.engine.backends.attention_layer import whole
+from workers.engine.backends.kv_cache import KvCache, Span
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.decoder.llama import Llama
 from workers.engine.loading.base_model import BaseModel
@@ -47,10 +46,10 @@ def uneven_adapter(base: BaseModel, rank: int) -> Adapter:
     return adapter
 
 
-def routes(adapters: list[Adapter | None], lengths: list[int]) -> list[Route]:
+def rows_with(adapters: list[Adapter | None], lengths: list[int]) -> list[AdapterRows]:
     ends = torch.tensor(lengths).cumsum(0).tolist()
     parts = zip(adapters, lengths, ends, strict=True)
-    return [Route(adapter, slice(end - length, end)) for adapter, length, end in parts if adapter]
+    return [AdapterRows(adapter, slice(end - length, end)) for adapter, length, end in parts if adapter]
 
 
 def through_a_cache(base: BaseModel, adapters: list[Adapter | None], tokens: list[Tensor]) -> list[Tensor]:
@@ -58,15 +57,15 @@ def through_a_cache(base: BaseModel, adapters: list[Adapter | None], tokens: lis
     cache, rows = KvCache(), range(len(tokens))
     cache.reserve(len(tokens), max(map(len, tokens)))
     lengths = [len(part) - 2 for part in tokens]
-    prompts = SpanAttention(cache, [Span(row, 0, length) for row, length in enumerate(lengths)], CPU)
+    prompts = base.backend.span_attention(cache, [Span(row, 0, length) for row, length in enumerate(lengths)], CPU)
     prompt_tokens = torch.cat([part[:-2] for part in tokens])
-    hidden = base.hidden(ForwardPass(prompt_tokens, prompts.positions_T, prompts, routes(adapters, lengths)))
+    hidden = base.hidden(ForwardPass(prompt_tokens, prompts.positions_T, prompts, rows_with(adapters, lengths)))
     parts = [[part] for part in torch.split(hidden, lengths)]
     for step in (-2, -1):
         newest = torch.stack([part[step] for part in tokens])
         places = torch.tensor([len(part) + step for part in tokens])
-        attention = DecodeAttention(cache, list(rows), places)
-        hidden = base.hidden(ForwardPass(newest, places, attention, routes(adapters, [1] * len(tokens))))
+        attention = base.backend.decode_attention(cache, list(rows), places)
+        hidden = base.hidden(ForwardPass(newest, places, attention, rows_with(adapters, [1] * len(tokens))))
         for row in rows:
             parts[row].append(hidden[row : row + 1])
     return [torch.cat(part) for part in parts]
@@ -88,7 +87,8 @@ def test_one_call_for_all_layers_gives_the_bits_of_one_for_each_and_of_training(
     monkeypatch.setattr(base._stack, "_cached_layers", None)
     one_by_one = through_a_cache(base, adapters, tokens)
     for adapter, part, many, single in zip(adapters, tokens, at_once, one_by_one, strict=True):
-        alone = [Route(adapter, None)] if adapter else []
-        whole = ForwardPass(part, torch.arange(len(part)), SegmentAttention.whole([len(part)]), alone)
+        alone = [AdapterRows(adapter, None)] if adapter else []
+        attention = base.backend.attention(whole([len(part)]))
+        in_training = ForwardPass(part, torch.arange(len(part)), attention, alone)
         assert torch.equal(many, single)
-        assert torch.equal(many, base.hidden(whole))
+        assert torch.equal(many, base.hidden(in_training))

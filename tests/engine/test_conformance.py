@@ -9,18 +9,24 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.engine.backend import backend_of
 from tests.model_table import make_family
-from workers.engine.backends.causal_attention import AttentionLayer
+from workers.engine.backends.attention_layer import AttentionLayer
+from workers.engine.backends.native.attention import NativeDecodeAttention, NativeSpanAttention
+from workers.engine.backends.torch.cached_attention import TorchDecodeAttention, TorchSpanAttention
 from workers.engine.decoder import llama, transformers_stack
-from workers.engine.decoder.attention import SegmentAttention
-from workers.engine.decoder.cached_attention import DecodeAttention, SpanAttention
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.decoder.head import Head
 from workers.engine.decoder.llama import Llama
+from workers.engine.loading import check_passes
 from workers.engine.loading.base_model import BaseModel
 
 CPU = torch.device("cpu")
 DTYPES = [torch.float32, torch.bfloat16]
+CACHED: dict[str, tuple[Any, Any]] = {
+    "native": (NativeSpanAttention, NativeDecodeAttention),
+    "torch": (TorchSpanAttention, TorchDecodeAttention),
+}
 SERVED: dict[str, dict[str, Any]] = {
     "gemma2": {"attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0, "query_pre_attn_scalar": 3},
     "gemma3_text": {"query_pre_attn_scalar": 3},
@@ -97,10 +103,11 @@ def test_a_fault_of_scaled_angles_is_found_wherever_it_begins(
 
 
 @pytest.mark.parametrize(("dtype", "factor"), [(torch.float32, 1.001), (torch.bfloat16, 1.5)])
-@pytest.mark.parametrize("part", [SpanAttention, DecodeAttention])
+@pytest.mark.parametrize("decodes", [False, True])
 def test_a_fault_of_the_cache_alone_is_found(
-    part: Any, dtype: torch.dtype, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    decodes: bool, dtype: torch.dtype, factor: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    part = CACHED[backend_of(dtype).name][decodes]
     right = part.__call__
     monkeypatch.setattr(part, "__call__", lambda self, *parts: right(self, *parts) * factor)
     with pytest.raises(ValueError, match="From a cache of keys and values"):
@@ -111,8 +118,7 @@ def test_a_fault_of_the_cache_alone_is_found(
 def test_a_fault_of_a_pass_over_whole_sequences_is_found(
     dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = SegmentAttention.whole
-    monkeypatch.setattr(SegmentAttention, "whole", lambda lengths: right([sum(lengths)]))
+    monkeypatch.setattr(check_passes, "whole", lambda lengths: [(0, [sum(lengths)])])
     with pytest.raises(ValueError, match="In a pass over whole sequences"):
         BaseModel(make_family("olmo2", tmp_path), CPU, dtype)
 
@@ -140,7 +146,7 @@ def test_a_fault_at_every_other_token_is_found_in_mixtures_too(
 def test_a_head_without_its_scale_or_cap_is_found(
     family: str, config: dict[str, Any], dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Head, "product", lambda self, hidden: self._linear.product(hidden))
+    monkeypatch.setattr(Head, "product", lambda self, hidden: self.linear.product(hidden))
     with pytest.raises(ValueError, match="its logits are not those of transformers"):
         BaseModel(make_family(family, tmp_path, **config), CPU, dtype)
 

@@ -4,16 +4,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.engine.usual_kernels import choose_usual
+from tests.engine.backend import backend_of
 from workers.engine.adapters.dropout import Dropout
-from workers.engine.adapters.philox import philox
-from workers.engine.kernels.kernel import choose
+from workers.engine.backends.choice import NATIVE, TORCH
+from workers.engine.backends.torch.dropout import philox
 
 ALL_BITS = 0xFFFFFFFF
 
 
 def mask(dropout: Dropout, group: int, rows: int, columns: int = 40) -> Tensor:
-    return dropout.of(torch.ones(rows, columns), group)
+    return backend_of().dropout(torch.ones(rows, columns), dropout, group)
 
 
 @pytest.mark.parametrize(
@@ -60,16 +60,13 @@ def test_probabilities_beside_0_and_1_are_not_mistaken_for_each_other(probabilit
     assert mask(Dropout(probability, 1, [0], [100]), 0, 100).bool().all().item() == (probability < 0.5)
 
 
+@pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("columns", [8, 32, 40, 64, 100, 576])
 def test_with_and_without_kernels_the_same_numbers_are_kept(dtype: torch.dtype, columns: int) -> None:
     x = torch.randn(150, columns, generator=torch.Generator().manual_seed(0)).to(dtype)
     dropout = Dropout(0.3, 2**63 + 5, [0, 1, 4_000_000_000], [1, 99, 50])
-    kept = []
-    for kernels in ("native", "torch"):
-        choose(kernels)
-        kept.append(dropout.of(x, 7))
-    choose_usual()
+    kept = [backend.dropout(x, dropout, 7) for backend in (NATIVE, TORCH)]
     assert torch.equal(*kept)
     is_kept = kept[0] != 0
     torch.testing.assert_close(kept[0][is_kept], x[is_kept] / 0.7, rtol=torch.finfo(dtype).eps, atol=0)

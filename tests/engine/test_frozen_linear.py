@@ -1,9 +1,11 @@
 import pytest
 import torch
 
+from tests.engine.backend import backend_of
 from tests.engine.tolerances import DTYPES, assert_within, of_products, rounded
-from workers.engine.backends import frozen_linear
-from workers.engine.backends.frozen_linear import FrozenLinear, grad_product, product
+from workers.engine.backends.backend import FrozenLinear
+from workers.engine.backends.torch import linear, products
+from workers.engine.backends.torch.products import grad_product, product
 
 # The third is one for which oneDNN sums a single row in another order.
 SHAPES = [(96, 64), (3072, 576), (576, 1536)]
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("kernels")
 def layer_of(outputs: int, inputs: int, dtype: torch.dtype) -> tuple[FrozenLinear, torch.Tensor]:
     torch.manual_seed(0)
     weight_OI = torch.randn(outputs, inputs).to(dtype)
-    return FrozenLinear(weight_OI), weight_OI
+    return backend_of(dtype).linear(weight_OI), weight_OI
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -33,7 +35,7 @@ def test_a_row_is_the_same_to_the_bit_in_any_batch(shape: tuple[int, int], dtype
 def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, bias: bool) -> None:
     torch.manual_seed(0)
     weight_OI, bias_O = torch.randn(90, 64).to(dtype), torch.randn(90).to(dtype)
-    layer = FrozenLinear(weight_OI, bias_O if bias else None)
+    layer = backend_of(dtype).linear(weight_OI, bias_O if bias else None)
     x = torch.randn(10, 64).to(dtype)
     plain = x.double().requires_grad_()
     expected = plain @ weight_OI.double().T
@@ -61,7 +63,8 @@ def test_what_is_added_is_added_before_the_one_rounding(dtype: torch.dtype, bias
 @pytest.fixture
 def no_bf16(monkeypatch: pytest.MonkeyPatch) -> None:
     """A CPU without instructions for bf16."""
-    monkeypatch.setattr(frozen_linear, "is_fast", lambda _, dtype: dtype is torch.float32)
+    for module in (linear, products):
+        monkeypatch.setattr(module, "is_fast", lambda _, dtype: dtype is torch.float32)
 
 
 @pytest.mark.usefixtures("no_bf16")
@@ -76,7 +79,7 @@ def assert_rounded_once(dtype: torch.dtype, bias: bool) -> None:
     bias_O = torch.randn(70).to(dtype)
     added = [plus, bias_O.expand(5, -1)] if bias else [plus]
     exact = sum((part.double() for part in added), start=x.double() @ weight_OI.double().T)
-    y = FrozenLinear(weight_OI, bias_O if bias else None).product(x, plus)
+    y = backend_of(dtype).linear(weight_OI, bias_O if bias else None).product(x, plus)
     assert y.dtype is dtype
     assert_within(y, exact, rounded(exact, of_products(x, weight_OI, *added), dtype))
 

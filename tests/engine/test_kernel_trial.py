@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tests.engine.usual_kernels import choose_usual
-from workers.engine import kernel_trial
-from workers.engine.kernel_trial import Trial, advantage, described, kernels_for, measured
+from workers.engine.backends import trial as kernel_trial
+from workers.engine.backends.trial import Trial, advantage, described, kernels_for, measured
 
 
 @pytest.fixture(autouse=True)

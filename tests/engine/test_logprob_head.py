@@ -2,19 +2,24 @@ import numpy as np
 import pytest
 import torch
 
+from tests.engine.backend import backend_of
 from tests.engine.tolerances import DTYPES, FUNCTION, assert_within, gamma, long_gamma, rounded
-from workers.engine.backends.frozen_linear import FrozenLinear
 from workers.engine.decoder import logprob_head
 from workers.engine.decoder.head import Head
-from workers.engine.decoder.logprob_head import read, target_logprobs
+from workers.engine.decoder.logprob_head import target_logprobs
 
 LOGITS = torch.tensor([[2.0, 1.0, 0.0, -1.0]])
+
+
+def head_of(weight_VD: torch.Tensor, scale: float = 1.0, softcap: float | None = None) -> Head:
+    backend = backend_of(weight_VD.dtype)
+    return Head(backend.linear(weight_VD), backend, scale, softcap)
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_log_softmax_is_taken_in_fp32_whatever_the_models_dtype(dtype: torch.dtype) -> None:
-    head = Head(FrozenLinear(torch.eye(4, dtype=dtype)))
+    head = head_of(torch.eye(4, dtype=dtype))
     logprobs, entropies = target_logprobs(LOGITS.to(dtype), head, torch.tensor([0]))
     assert logprobs.dtype is torch.float32
     assert logprobs.item() == pytest.approx(-0.440190, abs=1e-6)
@@ -24,7 +29,7 @@ def test_log_softmax_is_taken_in_fp32_whatever_the_models_dtype(dtype: torch.dty
 
 def test_probabilities_of_the_whole_vocabulary_sum_to_one() -> None:
     hidden_ND = torch.randn(1, 16).bfloat16().expand(500, -1)
-    head = Head(FrozenLinear(torch.randn(500, 16).bfloat16()))
+    head = head_of(torch.randn(500, 16).bfloat16())
     logprobs, _ = target_logprobs(hidden_ND, head, torch.arange(500))
     assert logprobs.exp().sum().item() == pytest.approx(1.0, abs=1e-5)
 
@@ -44,11 +49,11 @@ def test_what_logits_say_is_what_float64_makes_of_them(
     wide, exact = logits.double(), logits.double().log_softmax(1)
     onehot = torch.zeros_like(exact).scatter_(1, targets[:, None], 1)
     off_R1, mean_off_R1 = logprobs_off(wide, is_summed_in_fp64=kernels == "native")
-    logprobs, entropies = read(logits, targets, become_slopes=True)
+    logprobs, entropies = backend_of().target_logprobs(logits, targets, computes_grad=True)
     assert_within(logprobs[:, None], exact.gather(1, targets[:, None]), off_R1)
     assert_within(entropies[:, None], -(exact.exp() * exact).sum(1, keepdim=True), off_R1 + mean_off_R1)
-    slopes = onehot - exact.exp()
-    assert_within(logits, slopes, rounded(slopes, exact.exp() * off_R1 + gamma(FUNCTION) * slopes.abs(), dtype))
+    grads = onehot - exact.exp()
+    assert_within(logits, grads, rounded(grads, exact.exp() * off_R1 + gamma(FUNCTION) * grads.abs(), dtype))
 
 
 def logprobs_off(logits_RV: torch.Tensor, *, is_summed_in_fp64: bool) -> tuple[torch.Tensor, torch.Tensor]:
@@ -63,19 +68,19 @@ def logprobs_off(logits_RV: torch.Tensor, *, is_summed_in_fp64: bool) -> tuple[t
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_likely_target_leaves_a_small_slope_that_is_exact(dtype: torch.dtype) -> None:
+def test_a_likely_target_leaves_a_small_gradient_that_is_exact(dtype: torch.dtype) -> None:
     logits = torch.tensor([[9.0, 1.0, 0.0]]).to(dtype)
     probabilities = logits.double().softmax(1)
     off_R1, _ = logprobs_off(logits.double(), is_summed_in_fp64=False)
-    slopes = torch.tensor([[1.0, 0.0, 0.0]]) - probabilities
-    read(logits, torch.tensor([0]), become_slopes=True)
-    assert_within(logits, slopes, rounded(slopes, probabilities * off_R1, dtype))
+    grads = torch.tensor([[1.0, 0.0, 0.0]]) - probabilities
+    backend_of().target_logprobs(logits, torch.tensor([0]), computes_grad=True)
+    assert_within(logits, grads, rounded(grads, probabilities * off_R1, dtype))
 
 
 @pytest.mark.usefixtures("kernels")
 def test_impossible_tokens_change_nothing() -> None:
     logits = torch.tensor([[2.0, -float("inf"), 1.0, 0.0, -float("inf"), -1.0]])
-    logprobs, _ = read(logits, torch.tensor([0]))
+    logprobs, _ = backend_of().target_logprobs(logits, torch.tensor([0]))
     assert logprobs.item() == pytest.approx(-0.440190, abs=1e-6)
 
 
@@ -83,13 +88,13 @@ def test_impossible_tokens_change_nothing() -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
     logits, targets = logits_and_targets(9, 10_007, dtype)
-    slopes = logits.clone()
-    whole = read(slopes, targets, become_slopes=True)
+    grads = logits.clone()
+    whole = backend_of().target_logprobs(grads, targets, computes_grad=True)
     for row in (0, 4, 8):
         part = slice(row, row + 1)
-        slope = logits[part].clone()
-        alone = read(slope, targets[part], become_slopes=True)
-        assert all(torch.equal(one, all_[part]) for one, all_ in zip((*alone, slope), (*whole, slopes), strict=True))
+        grad = logits[part].clone()
+        alone = backend_of().target_logprobs(grad, targets[part], computes_grad=True)
+        assert all(torch.equal(one, all_[part]) for one, all_ in zip((*alone, grad), (*whole, grads), strict=True))
 
 
 @pytest.mark.usefixtures("kernels")
@@ -104,18 +109,16 @@ def test_the_gradient_is_that_of_plain_log_softmax_in_any_number_of_chunks(
     logits = plain @ head_VD.double().T * scale
     capped = logits if softcap is None else torch.tanh(logits / softcap) * softcap
     expected = torch.log_softmax(capped, 1)[torch.arange(7), targets]
-    (slope,) = torch.autograd.grad(expected, plain, upstream.double())
+    (grad,) = torch.autograd.grad(expected, plain, upstream.double())
     monkeypatch.setattr(logprob_head, "CHUNK_ELEMENTS", 3 * 11)
     monkeypatch.setattr(logprob_head, "PACKED_CHUNK_ELEMENTS", 3 * 11)
     ours = hidden_ND.clone().requires_grad_()
-    logprobs, _ = target_logprobs(ours, Head(FrozenLinear(head_VD), scale, softcap), targets)
+    logprobs, _ = target_logprobs(ours, head_of(head_VD, scale, softcap), targets)
     (gradient,) = torch.autograd.grad(logprobs, ours, upstream)
     torch.testing.assert_close(logprobs.detach(), expected.detach().float())
-    torch.testing.assert_close(gradient, slope.float())
+    torch.testing.assert_close(gradient, grad.float())
 
 
 def test_no_tokens_is_no_logprobs() -> None:
-    logprobs, entropies = target_logprobs(
-        torch.zeros(0, 4), Head(FrozenLinear(torch.eye(4))), torch.zeros(0, dtype=torch.int64)
-    )
+    logprobs, entropies = target_logprobs(torch.zeros(0, 4), head_of(torch.eye(4)), torch.zeros(0, dtype=torch.int64))
     assert logprobs.shape == entropies.shape == (0,)

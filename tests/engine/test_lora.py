@@ -12,14 +12,14 @@ from transformers import AutoModelForCausalLM
 from domain.session import LoraConfig
 from testing.tiny_model import PROJECTIONS
 from tests.engine.asking import random_tokens
+from tests.engine.backend import backend_of
 from tests.engine.usual_kernels import choose_usual
 from workers.engine.adapters.adapter import Adapter
 from workers.engine.adapters.dropout import Dropout
 from workers.engine.adapters.layout import Group, Pair, Shape
-from workers.engine.adapters.rows import Route, grouped, routes_of
-from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.adapters.rows import AdapterRows, grouped, rows_of
+from workers.engine.backends.attention_layer import whole
 from workers.engine.decoder.adapted_linear import AdaptedLinear
-from workers.engine.decoder.attention import SegmentAttention
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.kernels.kernel import choose
 from workers.engine.loading.base_model import BaseModel
@@ -46,9 +46,9 @@ def pairs_of(adapter: Adapter) -> list[Pair]:
     return adapter.layout.pairs(adapter.weights)
 
 
-def hidden(base: BaseModel, tokens: torch.Tensor, lengths: list[int], routes: list[Route]) -> torch.Tensor:
+def hidden(base: BaseModel, tokens: torch.Tensor, lengths: list[int], adapter_rows: list[AdapterRows]) -> torch.Tensor:
     positions = torch.cat([torch.arange(length) for length in lengths])
-    return base.hidden(ForwardPass(tokens, positions, SegmentAttention.whole(lengths), routes))
+    return base.hidden(ForwardPass(tokens, positions, base.backend.attention(whole(lengths)), adapter_rows))
 
 
 def peft_of(directory: Path, adapter: Adapter, alpha: int) -> torch.nn.Module:
@@ -68,7 +68,7 @@ def test_logits_and_gradients_equal_those_of_peft_for_any_rank_and_alpha(
     adapter = adapter_of(base, rank, alpha)
     peft = peft_of(tiny, adapter, alpha)
     tokens = torch.from_numpy(random_tokens(1, 24)).long()
-    ours = hidden(base, tokens, [12, 12], [Route(adapter, slice(0, 24))]) @ base.head.dense().T
+    ours = hidden(base, tokens, [12, 12], [AdapterRows(adapter, slice(0, 24))]) @ base.head.dense().T
     theirs = peft(input_ids=tokens.view(2, 12)).logits.flatten(0, 1)
     torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
     flat = torch.zeros_like(adapter.weights)
@@ -85,7 +85,7 @@ def test_logits_and_gradients_equal_those_of_peft_for_any_rank_and_alpha(
 def test_a_fresh_adapter_changes_nothing_and_comes_from_its_seed(base: BaseModel) -> None:
     tokens = torch.arange(10)
     fresh = Adapter(base.groups, LoraConfig(rank=3, alpha=6), 7, CPU)
-    assert torch.equal(hidden(base, tokens, [10], [Route(fresh, slice(0, 10))]), hidden(base, tokens, [10], []))
+    assert torch.equal(hidden(base, tokens, [10], [AdapterRows(fresh, slice(0, 10))]), hidden(base, tokens, [10], []))
     again, other = (Adapter(base.groups, LoraConfig(rank=3, alpha=6), seed, CPU) for seed in (7, 8))
     assert torch.equal(fresh.weights, again.weights)
     assert not torch.equal(fresh.weights, other.weights)
@@ -109,12 +109,12 @@ def test_segments_of_one_pass_are_each_served_by_their_own_adapter(base: BaseMod
     order = grouped(adapters)
     assert order == [0, 2, 1]
     lengths = [lengths[index] for index in order]
-    routes = routes_of([adapters[index] for index in order], lengths)
-    assert [route.rows for route in routes] == [slice(0, 17), slice(17, 20)]
+    adapter_rows = rows_of([adapters[index] for index in order], lengths)
+    assert [rows.rows for rows in adapter_rows] == [slice(0, 17), slice(17, 20)]
     with torch.no_grad():
-        together = hidden(base, torch.cat([segments[index] for index in order]), lengths, routes)
+        together = hidden(base, torch.cat([segments[index] for index in order]), lengths, adapter_rows)
         for index, rows in zip(order, [slice(0, 10), slice(10, 17), slice(17, 20)], strict=True):
-            alone = [Route(adapters[index], slice(0, len(segments[index])))]
+            alone = [AdapterRows(adapters[index], slice(0, len(segments[index])))]
             expected = hidden(base, segments[index], [len(segments[index])], alone)
             torch.testing.assert_close(together[rows], expected, rtol=1e-5, atol=1e-5)
 
@@ -132,12 +132,13 @@ def test_dropout_gradients_are_those_of_the_masked_formula(rank: int, outputs: t
         with torch.no_grad():
             b.normal_()
     dropout = Dropout(0.4, 3, [0, 1], [5, 4])
-    mask = dropout.of(torch.ones(9, 12), 0)
+    backend = backend_of()
+    mask = backend.dropout(torch.ones(9, 12), dropout, 0)
     positions = torch.arange(9)
     forward_pass = ForwardPass(
-        positions, positions, SegmentAttention.whole([9]), [Route(adapter, slice(0, 9), dropout)]
+        positions, positions, backend.attention(whole([9])), [AdapterRows(adapter, slice(0, 9), dropout)]
     )
-    ours = AdaptedLinear(FrozenLinear(weight), 0)(x, forward_pass)
+    ours = AdaptedLinear(backend.linear(weight), 0, backend)(x, forward_pass)
     halfway = (x * mask) @ matrices.A.T
     low_rank = [half @ b.T for half, b in zip(halfway.chunk(2, 1), matrices.Bs, strict=True)]
     plain = x @ weight.T + 2.0 * torch.cat(low_rank, 1)

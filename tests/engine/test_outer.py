@@ -1,8 +1,8 @@
 import pytest
 import torch
 
+from tests.engine.backend import backend_of
 from tests.engine.tolerances import DTYPES, assert_within, of_products
-from workers.engine.backends.outer import outer
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -16,6 +16,6 @@ def test_it_is_the_sum_of_float64(rows: int, width: int, columns: int, dtype: to
         torch.randn(rows, columns + 3).to(dtype)[:, 3:],
     )
     expected = 0.5 * u_NS.double().T @ v_NC.double()
-    sums = outer(u_NS, v_NC, 0.5)
+    sums = backend_of(dtype).outer(u_NS, v_NC, 0.5)
     assert sums.dtype is torch.float32
     assert_within(sums, expected, 0.5 * of_products(u_NS.T, v_NC.T))

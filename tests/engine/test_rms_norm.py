@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.engine.backend import backend_of
 from tests.engine.exactness import DTYPES, assert_rounded
 from workers.engine.decoder.rms_norm import RmsNorm
 
@@ -23,7 +24,7 @@ def exact(x: Tensor, weight: Tensor) -> Tensor:
 def test_it_is_that_of_float64_and_so_is_its_gradient(shape: tuple[int, ...], dtype: torch.dtype) -> None:
     x, upstream = drawn(*shape, dtype=dtype), drawn(*shape, dtype=dtype) * 0.7
     weight = drawn(shape[-1], dtype=dtype)
-    norm = RmsNorm(weight, EPS)
+    norm = RmsNorm(weight, EPS, backend_of(dtype))
     wide, ours = x.double().requires_grad_(), x.clone().requires_grad_()
     y = norm(ours)
     assert_rounded(y.detach(), exact(x, weight), dtype)
@@ -35,7 +36,7 @@ def test_it_is_that_of_float64_and_so_is_its_gradient(shape: tuple[int, ...], dt
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_heads_are_read_where_they_lie_among_others(dtype: torch.dtype) -> None:
-    qkv_THD, norm = drawn(6, 9, 40, dtype=dtype), RmsNorm(drawn(40, dtype=dtype), EPS)
+    qkv_THD, norm = drawn(6, 9, 40, dtype=dtype), RmsNorm(drawn(40, dtype=dtype), EPS, backend_of(dtype))
     with torch.no_grad():
         for part in (qkv_THD[:, :4], qkv_THD[:, 4:6], qkv_THD[2:5, 4:7], qkv_THD[::2, :4]):
             assert torch.equal(norm(part), norm(part.clone()))
@@ -44,7 +45,7 @@ def test_heads_are_read_where_they_lie_among_others(dtype: torch.dtype) -> None:
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
-    x, norm = drawn(300, 577, dtype=dtype), RmsNorm(drawn(577, dtype=dtype), EPS)
+    x, norm = drawn(300, 577, dtype=dtype), RmsNorm(drawn(577, dtype=dtype), EPS, backend_of(dtype))
     with torch.no_grad():
         whole = norm(x)
         for row in (0, 1, 150, 299):
@@ -53,4 +54,4 @@ def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> Non
 
 @pytest.mark.usefixtures("kernels")
 def test_no_rows_is_no_rows() -> None:
-    assert RmsNorm(torch.ones(8), EPS)(torch.zeros(0, 8)).shape == (0, 8)
+    assert RmsNorm(torch.ones(8), EPS, backend_of())(torch.zeros(0, 8)).shape == (0, 8)

@@ -2,6 +2,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.engine.backend import backend_of
 from tests.engine.exactness import DTYPES, assert_rounded
 from workers.engine.decoder.rotary import Rotation
 
@@ -31,7 +32,7 @@ def test_vectors_turn_and_their_gradients_turn_back(
     qkv_THD = torch.randn(length, heads + 2, 2 * pairs).to(dtype)
     upstream = torch.randn(length, heads, 2 * pairs).to(dtype)
     ours, wide = qkv_THD.clone().requires_grad_(), qkv_THD.double().requires_grad_()
-    y, expected = Rotation(*tables)(ours[:, :heads]), exact(wide[:, :heads], *tables)
+    y, expected = Rotation(*tables, backend_of(dtype))(ours[:, :heads]), exact(wide[:, :heads], *tables)
     (slope,) = torch.autograd.grad(expected, wide, upstream.double())
     (gradient,) = torch.autograd.grad(y, ours, upstream)
     for turned, reference in ((y.detach(), expected.detach()), (gradient, slope)):
@@ -48,17 +49,17 @@ def test_a_token_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> N
     cos_TC, sin_TC = angles(200, 37, dtype)
     x_THD = torch.randn(200, 11, 74).to(dtype)
     with torch.no_grad():
-        whole_THD = Rotation(cos_TC, sin_TC)(x_THD)
+        whole_THD = Rotation(cos_TC, sin_TC, backend_of(dtype))(x_THD)
         for token in (0, 7, 199):
             part = slice(token, token + 1)
-            assert torch.equal(Rotation(cos_TC[part], sin_TC[part])(x_THD[part]), whole_THD[part])
+            assert torch.equal(Rotation(cos_TC[part], sin_TC[part], backend_of(dtype))(x_THD[part]), whole_THD[part])
 
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_q_k_and_v_are_split_with_q_and_k_turned_and_one_slope(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
-    rotation = Rotation(*angles(9, 8, dtype))
+    rotation = Rotation(*angles(9, 8, dtype), backend_of(dtype))
     qkv_THD, upstream = torch.randn(9, 8, 16).to(dtype).requires_grad_(), torch.randn(9, 8, 16).to(dtype)
     together = rotation.split(qkv_THD, 4, 2)
     one_by_one = rotation(qkv_THD[:, :4]), rotation(qkv_THD[:, 4:6]), qkv_THD[:, 6:]

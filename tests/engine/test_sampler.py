@@ -3,9 +3,8 @@ import pytest
 import torch
 
 from domain.sample import SamplingParams
+from tests.engine.backend import backend_of
 from tests.engine.exactness import DTYPES
-from workers.engine.decoder.logprob_head import read
-from workers.engine.sampling.sampler import draw
 
 pytestmark = pytest.mark.usefixtures("kernels")
 
@@ -17,7 +16,7 @@ def tokens_over_uniforms(logits: list[float], count: int = 2000, **params: float
     """The tokens drawn at evenly spread uniforms: their shares are the probabilities."""
     uniforms = ((np.arange(count) + 0.5) / count).tolist()
     logits_BV = torch.tensor([logits]).expand(count, -1)
-    return draw(logits_BV, [SamplingParams(**params)] * count, uniforms)[0].tolist()  # type: ignore[arg-type]
+    return backend_of().draw(logits_BV, [SamplingParams(**params)] * count, uniforms)[0].tolist()  # type: ignore[arg-type]
 
 
 def shares(tokens: list[int], vocabulary: int = 4) -> list[float]:
@@ -41,7 +40,7 @@ def softmax(values: list[float]) -> np.ndarray:
     ],
 )
 def test_a_logprob_is_raw_and_over_the_full_vocabulary_whatever_chose_the_token(params: dict[str, float]) -> None:
-    tokens, logprobs = draw(torch.tensor([LOGITS]), [SamplingParams(**params)], [0.1])  # type: ignore[arg-type]
+    tokens, logprobs = backend_of().draw(torch.tensor([LOGITS]), [SamplingParams(**params)], [0.1])  # type: ignore[arg-type]
     assert tokens.item() == 0
     assert logprobs.item() == pytest.approx(RAW[0], abs=1e-6)
 
@@ -89,7 +88,7 @@ def test_of_equal_logits_the_lowest_id_is_best(params: dict[str, float]) -> None
 def test_a_token_without_probability_is_never_drawn(uniform: float, params: dict[str, float]) -> None:
     logits = torch.full((1, 1000), -float("inf"))
     logits[0, 300:310] = 0.0
-    token = draw(logits, [SamplingParams(**params)], [uniform])[0].item()  # type: ignore[arg-type]
+    token = backend_of().draw(logits, [SamplingParams(**params)], [uniform])[0].item()  # type: ignore[arg-type]
     assert 300 <= token < 310
 
 
@@ -98,7 +97,7 @@ def test_small_tokens_of_a_large_vocabulary_get_their_share() -> None:
     logits = torch.zeros(1, 100_001)
     logits[0, 0] = np.log(0.9 / 0.1 * 100_000)
     uniforms = [0.9 + 0.1 * (k + 0.5) / 100_000 for k in (0, 50_000, 99_999)]
-    tokens, _ = draw(logits.expand(3, -1), [SamplingParams()] * 3, uniforms)
+    tokens, _ = backend_of().draw(logits.expand(3, -1), [SamplingParams()] * 3, uniforms)
     assert np.abs(np.array(tokens.tolist()) - [1, 50_001, 100_000]).max() <= 2
 
 
@@ -110,7 +109,7 @@ def test_a_token_is_where_float64_finds_its_uniform(vocabulary: int, temperature
     logits_V = (torch.randn(vocabulary, generator=generator) * 3).to(dtype)
     uniforms = [0.0, 1e-9, *((np.arange(60) + 0.5) / 60), 1 - 1e-9, 1 - 2**-53]
     params = [SamplingParams(temperature=temperature)] * len(uniforms)
-    tokens, _ = draw(logits_V.expand(len(uniforms), -1), params, uniforms)
+    tokens, _ = backend_of().draw(logits_V.expand(len(uniforms), -1), params, uniforms)
     edges = np.cumsum((logits_V.double() / temperature).softmax(0).numpy())
     below = np.concatenate([[0.0], edges])[tokens]
     assert (below - 2e-6 <= uniforms).all() and (uniforms <= edges[tokens] + 2e-6).all()
@@ -125,7 +124,7 @@ def test_a_token_is_where_float64_finds_its_uniform_among_the_best(
     logits_V = (torch.randn(5000, generator=torch.Generator().manual_seed(0)) * 3).to(dtype)
     uniforms = [0.0, *((np.arange(60) + 0.5) / 60), 1 - 2**-53]
     params = [SamplingParams(temperature=temperature, top_k=top_k, top_p=top_p)] * len(uniforms)
-    tokens, _ = draw(logits_V.expand(len(uniforms), -1), params, uniforms)
+    tokens, _ = backend_of().draw(logits_V.expand(len(uniforms), -1), params, uniforms)
     order = sorted(range(5000), key=lambda token: (-logits_V[token].item(), token))[: top_k if top_k > 0 else None]
     masses = np.exp((logits_V.double().numpy()[order] - logits_V.max().item()) / temperature)
     edges = np.cumsum(masses) / masses.sum()
@@ -150,21 +149,21 @@ def test_a_row_has_the_same_bits_alone_and_in_a_crowd_and_those_of_the_trainer(
         SamplingParams(top_p=0.9),
     ]
     params, uniforms = [kinds[row % 4] for row in range(33)], torch.rand(33, generator=generator).tolist()
-    tokens_B, logprobs_B = draw(logits_BV, params, uniforms)
+    tokens_B, logprobs_B = backend_of().draw(logits_BV, params, uniforms)
     for row in (0, 1, 2, 3, 32):
-        token, logprob = draw(logits_BV[row : row + 1], [params[row]], [uniforms[row]])
+        token, logprob = backend_of().draw(logits_BV[row : row + 1], [params[row]], [uniforms[row]])
         assert (token, logprob) == (tokens_B[row], logprobs_B[row])
     off = 0 if kernels == "native" else 1e-5
-    torch.testing.assert_close(logprobs_B, read(logits_BV, tokens_B)[0], rtol=0, atol=off)
+    torch.testing.assert_close(logprobs_B, backend_of().target_logprobs(logits_BV, tokens_B)[0], rtol=0, atol=off)
 
 
 def test_rows_do_not_depend_on_their_neighbours() -> None:
     logits_BV = torch.randn(4, 500, generator=torch.Generator().manual_seed(0))
     params = [SamplingParams(), SamplingParams(top_k=5), SamplingParams(temperature=0), SamplingParams(top_p=0.3)]
     uniforms = [0.2, 0.9, 0.5, 0.7]
-    together = draw(logits_BV, params, uniforms)
+    together = backend_of().draw(logits_BV, params, uniforms)
     for row in range(4):
-        alone = draw(logits_BV[row : row + 1], [params[row]], [uniforms[row]])
+        alone = backend_of().draw(logits_BV[row : row + 1], [params[row]], [uniforms[row]])
         assert alone[0].item() == together[0][row].item()
         assert alone[1].item() == pytest.approx(together[1][row].item(), abs=1e-6)
 
@@ -172,6 +171,6 @@ def test_rows_do_not_depend_on_their_neighbours() -> None:
 def test_a_row_that_is_not_finite_shows_in_its_own_logprob_only() -> None:
     logits_BV = torch.tensor([LOGITS, [float("nan")] * 4, [float("inf"), 0, 0, 0]])
     for params in (SamplingParams(), SamplingParams(temperature=0), SamplingParams(top_k=2)):
-        tokens, logprobs = draw(logits_BV, [params] * 3, [0.1] * 3)
+        tokens, logprobs = backend_of().draw(logits_BV, [params] * 3, [0.1] * 3)
         assert np.isfinite(logprobs.tolist()).tolist() == [True, False, False]
         assert all(0 <= token < 4 for token in tokens.tolist())

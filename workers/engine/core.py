@@ -16,11 +16,11 @@ from domain.weights_sync import WeightsSyncResult
 from workers.engine.adapters.adapter import Adapter, Published
 from workers.engine.adapters.export import AdapterExport
 from workers.engine.adapters.state import AdapterState
+from workers.engine.backends.trial import kernels_for
 from workers.engine.commit import answer, commit, fail
 from workers.engine.config import EngineConfig
 from workers.engine.device.free_memory import free_bytes, give_back, map_large_blocks, total_bytes
 from workers.engine.failures import as_failure, session_not_active
-from workers.engine.kernel_trial import kernels_for
 from workers.engine.kernels.kernel import choose
 from workers.engine.loading.base_model import BaseModel
 from workers.engine.sampling.decode_batch import DecodeBatch

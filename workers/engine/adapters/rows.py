@@ -11,36 +11,32 @@ from workers.engine.adapters.dropout import Dropout
 
 
 @dataclass(frozen=True)
-class Route:
-    """Which rows of a packed pass an adapter acts on; None is all of them."""
+class AdapterRows:
+    """The rows of a packed pass that an adapter acts on; None is all of them."""
 
     adapter: Adapter | Published
     rows: slice | None
     dropout: Dropout | None = None
 
     def of(self, x_TI: Tensor) -> Tensor:
-        """Its rows of x."""
+        """Its rows of x, as a view."""
         return x_TI if self.rows is None else x_TI[self.rows]
-
-    def dropped(self, x_NI: Tensor, group: int) -> Tensor:
-        """What a group of layers reads of its rows, or a gradient of that, dropped out where asked."""
-        return x_NI if self.dropout is None else self.dropout.of(x_NI, group)
 
 
 def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:
-    """The order of indices in which equal adapters stand together."""
+    """The order of indices in which equal adapters are adjacent."""
     places: dict[Adapter | Published, int] = {}
     for adapter in adapters:
         places.setdefault(adapter, len(places))
     return sorted(range(len(adapters)), key=lambda index: places[adapters[index]])
 
 
-def routes_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -> list[Route]:
-    """Of segments one after the other, equal adapters together."""
-    routes: list[Route] = []
+def rows_of(adapters: Sequence[Adapter | Published], lengths: Sequence[int]) -> list[AdapterRows]:
+    """Of segments one after the other, each of so many rows, equal adapters adjacent."""
+    found: list[AdapterRows] = []
     start = 0
     for adapter, group in groupby(zip(adapters, lengths, strict=True), key=lambda pair: pair[0]):
         stop = start + sum(length for _, length in group)
-        routes.append(Route(adapter, slice(start, stop)))
+        found.append(AdapterRows(adapter, slice(start, stop)))
         start = stop
-    return routes if len(routes) > 1 else [Route(adapters[0], None)]
+    return found if len(found) > 1 else [AdapterRows(adapters[0], None)]

@@ -1,5 +1,7 @@
 """Keys and values of the sequences that decode together: one row each, at positions of its own."""
 
+from dataclasses import dataclass
+
 from torch import Tensor
 
 from workers.engine.kernels.huge_pages import HugePages
@@ -8,6 +10,19 @@ from workers.engine.kernels.huge_pages import HugePages
 LENGTH_STEP = 64
 
 Held = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class Span:
+    """Positions `start`..`stop` - 1 of the sequence in a row of the cache."""
+
+    row: int
+    start: int
+    stop: int
+
+    @property
+    def length(self) -> int:
+        return self.stop - self.start
 
 
 class KvCache:

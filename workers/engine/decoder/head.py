@@ -1,12 +1,12 @@
 """The parts of a model that know its vocabulary: the embedding, and the head that makes logits of a hidden state."""
 
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor, nn
 from torch.nn.functional import embedding
 
-from workers.engine.backends.explicit_attention import capped, softcap_derivative
-from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.backends.backend import Backend, FrozenLinear, FrozenProduct
+from workers.engine.backends.torch.explicit_attention import capped, softcap_derivative
 
 # What families call them: a logit is multiplied by the first kind, divided by the second and capped by the third.
 MULTIPLIERS = ("logit_scale", "output_multiplier")
@@ -14,20 +14,18 @@ DIVISORS = ("logits_scaling",)
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
 
 
-class Transposed(Protocol):
-    def product(self, grad_MO: Tensor, plus_MI: Tensor | None = None) -> Tensor: ...
-
-
 class Head:
     """Logits c tanh(s (W h + b) / c), with a scale s and a cap c where the model has them (Cohere's logit_scale,
     Granite's logits_scaling; Gemma 2, arXiv:2408.00118), in the model's dtype."""
 
-    def __init__(self, linear: FrozenLinear, scale: float = 1.0, softcap: float | None = None) -> None:
-        self._linear, self._scale, self._softcap = linear, scale, softcap
-        self.outputs, self.packed = linear.outputs, linear.packed
+    def __init__(
+        self, linear: FrozenLinear, backend: Backend, scale: float = 1.0, softcap: float | None = None
+    ) -> None:
+        self.linear, self.backend, self._scale, self._softcap = linear, backend, scale, softcap
+        self.outputs, self.is_packed = linear.outputs, linear.is_packed
 
     @classmethod
-    def of(cls, model: Any) -> "Head":
+    def of(cls, model: Any, backend: Backend) -> "Head":
         """Of a Hugging Face model. Raises ValueError when it has no linear head."""
         linear, config = model.get_output_embeddings(), model.config.get_text_config()
         if not isinstance(linear, nn.Linear):
@@ -37,11 +35,12 @@ class Head:
             for name in names:
                 scale *= (getattr(config, name, None) or 1.0) ** power
         caps = [getattr(config, name, None) for name in CAPS]
-        return cls(FrozenLinear(linear.weight, linear.bias), scale, next((cap for cap in caps if cap), None))
+        softcap = next((cap for cap in caps if cap), None)
+        return cls(backend.linear(linear.weight, linear.bias), backend, scale, softcap)
 
     def product(self, hidden_ND: Tensor) -> Tensor:
         """Logits [N, V], outside of autograd."""
-        logits_NV = self._linear.product(hidden_ND)
+        logits_NV = self.linear.product(hidden_ND)
         if self._scale != 1.0:
             logits_NV *= self._scale
         return capped(logits_NV, self._softcap)
@@ -52,13 +51,13 @@ class Head:
             return softcap_derivative(logits_NV, self._softcap).mul_(self._scale)
         return None if self._scale == 1.0 else self._scale
 
-    def transposed(self) -> Transposed:
-        """As FrozenLinear's: from the gradient of the product with W to that of the hidden states."""
-        return self._linear.transposed()
+    def transposed(self) -> FrozenProduct:
+        """As FrozenLinear's: from the gradient by the product with W to that by the hidden states."""
+        return self.linear.transposed()
 
     def dense(self) -> Tensor:
         """W [V, D]: a copy, where it is packed."""
-        return self._linear.dense()
+        return self.linear.dense()
 
 
 class Embedding:
@@ -67,13 +66,13 @@ class Embedding:
     def __init__(self, model: Any, head: Head) -> None:
         weight_VD = model.base_model.embed_tokens.weight
         is_tied = weight_VD.data_ptr() == model.get_output_embeddings().weight.data_ptr()
-        self._head = head.packed if is_tied else None
+        self._tied = head.linear if is_tied and head.is_packed else None
         # A copy, like all that is kept: the original may be a view of the whole file in memory.
-        self._weight_VD = None if self._head else weight_VD.detach().clone()
+        self._weight_VD = None if self._tied else weight_VD.detach().clone()
 
     def __call__(self, tokens_T: Tensor) -> Tensor:
         """[T] -> [T, D]"""
-        if self._head:
-            return self._head.rows(tokens_T)
+        if self._tied:
+            return self._tied.rows(tokens_T)
         assert self._weight_VD is not None
         return embedding(tokens_T, self._weight_VD)

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from transformers import AttentionInterface
 
 from workers.engine.adapters.layout import Group, Shape
-from workers.engine.backends.causal_attention import AttentionLayer
-from workers.engine.backends.frozen_linear import FrozenLinear
+from workers.engine.backends.attention_layer import AttentionLayer
+from workers.engine.backends.backend import Backend
 from workers.engine.decoder.adapted_layers import AdaptedLayers
 from workers.engine.decoder.adapted_linear import AdaptedLinear
 from workers.engine.decoder.forward_pass import ForwardPass
@@ -33,10 +33,10 @@ class TransformersStack:
         ValueError: the decoder takes no positions, or has no attention that can be replaced.
     """
 
-    def __init__(self, model: Any, decoder: Any, adapted: AdaptedLayers) -> None:
+    def __init__(self, model: Any, decoder: Any, adapted: AdaptedLayers, backend: Backend) -> None:
         if "position_ids" not in inspect.signature(decoder.forward).parameters:
             raise ValueError(f"{type(decoder).__name__} takes no position_ids, so that sequences cannot be packed")
-        self.groups = tuple(_adapt(model, name, group) for group, name in enumerate(adapted.linears))
+        self.groups = tuple(_adapt(model, name, group, backend) for group, name in enumerate(adapted.linears))
         model.set_attn_implementation(ATTENTION)
         self._decoder: nn.Module = decoder
 
@@ -68,10 +68,10 @@ class LoraLinear(nn.Module):
         return self._adapted(x_TI, forward_pass).unflatten(0, x.shape[:-1])
 
 
-def _adapt(model: nn.Module, name: str, group: int) -> Group:
+def _adapt(model: nn.Module, name: str, group: int, backend: Backend) -> Group:
     layer = model.get_submodule(name)
     assert isinstance(layer, nn.Linear)
-    adapted = LoraLinear(AdaptedLinear(FrozenLinear(layer.weight, layer.bias), group))
+    adapted = LoraLinear(AdaptedLinear(backend.linear(layer.weight, layer.bias), group, backend))
     model.set_submodule(name, adapted)
     return Group((Shape(name, layer.in_features, layer.out_features),))
 

@@ -7,7 +7,6 @@ from torch.nn.functional import pad
 from workers.engine.kernels.binding import Kernel
 from workers.engine.kernels.huge_pages import HugePages
 from workers.engine.kernels.interface import record
-from workers.engine.kernels.kernel import have_kernels
 from workers.engine.kernels.panels import PANEL, dense, inputs_per_step, panels, rows
 
 ADAPTER_ROWS = record("AdapterRows")
@@ -31,8 +30,9 @@ class PackedLinear:
 
     @staticmethod
     def can_take(weight_OI: Tensor) -> bool:
+        """Whether its sizes fit the layout."""
         step = inputs_per_step(weight_OI.dtype)
-        return have_kernels(weight_OI.device, weight_OI.dtype) and all(size % step == 0 for size in weight_OI.shape)
+        return all(size % step == 0 for size in weight_OI.shape)
 
     def transposed(self) -> "PackedLinear":
         """x -> W^T x: a copy, for the gradients of a backward pass."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workers.engine.backends.choice import backend_for
 from workers.engine.decoder.adapted_layers import adapted_layers, text_decoder
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.decoder.head import Head
@@ -32,12 +33,13 @@ class BaseModel:
     ) -> None:
         """`check` is called between steps, and raises what is to end the load."""
         self.device, self.dtype = device, dtype
+        self.backend = backend_for(device, dtype)
         check()
         model = load_model(directory, device, dtype)
         check()
         config, decoder = model.config.get_text_config(), text_decoder(model)
         refuse_unknown_layers(config)
-        self.head = Head.of(model)
+        self.head = Head.of(model, self.backend)
         self.vocab_size = self.head.outputs
         self.tokenizer, self.tokenizer_fault = load_tokenizer(directory)
         self.end_tokens = load_end_tokens(directory, model.config, self.tokenizer)
@@ -46,14 +48,13 @@ class BaseModel:
         with _before_each_layer(decoder, check):
             with refusing("transformers itself cannot run it", directory):
                 reference = Reference(model, decoder, config, is_lean)
-            self._stack = Llama(model, self.head) if is_lean else TransformersStack(model, decoder, self.adapted)
+            self._stack = (
+                Llama(model, self.head, self.backend)
+                if is_lean
+                else TransformersStack(model, decoder, self.adapted, self.backend)
+            )
             self.groups = self._stack.groups
             self.kv_bytes_per_token = self._check_passes(reference, directory)
-
-    @property
-    def is_packed(self) -> bool:
-        """Whether our own kernels compute its products."""
-        return self.head.packed is not None
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
         """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""
@@ -77,8 +78,8 @@ class BaseModel:
         """Raises ValueError where our passes are not those of transformers; the bytes of a cached token."""
         sequences = [sequence.tokens_T for sequence in reference.sequences]
         with refusing("its layers cannot be run on packed sequences", directory):
-            whole = whole_pass(self.hidden, sequences)
-            cached, bytes_per_token = cached_passes(self.hidden, sequences)
+            whole = whole_pass(self.hidden, sequences, self.backend)
+            cached, bytes_per_token = cached_passes(self.hidden, sequences, self.backend)
         reference.refuse_other_logits(self.logits)
         reference.refuse_unlike(whole, "In a pass over whole sequences")
         reference.refuse_unlike(cached, "From a cache of keys and values")

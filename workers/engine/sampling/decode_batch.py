@@ -6,17 +6,15 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from workers.engine.adapters.rows import grouped, routes_of
+from workers.engine.adapters.rows import grouped, rows_of
 from workers.engine.backends.kv_cache import KvCache
-from workers.engine.backends.stacked import Crowds
-from workers.engine.decoder.cached_attention import DecodeAttention
+from workers.engine.backends.torch.stacked import StackedAdaptersCache
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.device.available_memory import total_bytes
 from workers.engine.failures import as_failure, non_finite, out_of_memory
 from workers.engine.loading.base_model import BaseModel
 from workers.engine.sampling.prefill import prefill
 from workers.engine.sampling.queue import SequenceQueue
-from workers.engine.sampling.sampler import draw
 from workers.engine.sampling.sequences import GrowingSequence, Sampling
 from workers.engine.utilization import Utilization
 
@@ -36,7 +34,7 @@ class DecodeBatch:
         self._base = base
         self._prefill_tokens = prefill_tokens
         self._max_sequences, self._utilization = max_sequences, utilization
-        self._cache, self._crowds = KvCache(), Crowds()
+        self._cache, self._stacks = KvCache(), StackedAdaptersCache()
         self._cache_tokens = _cache_budget(base.device) // base.kv_bytes_per_token
         self._waiting = SequenceQueue()
         self._running: list[GrowingSequence] = []
@@ -71,7 +69,7 @@ class DecodeBatch:
 
     def _clear(self) -> None:
         self._cache.clear()
-        self._crowds.clear()
+        self._stacks.clear()
 
     def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
         """Ends the requests that are meant, running and waiting."""
@@ -122,16 +120,18 @@ class DecodeBatch:
         tokens_B = torch.tensor([running[row].tokens[-1] for row in order], device=device)
         positions_B = torch.tensor([running[row].length - 1 for row in order], device=device)
         self._cache.reserve(len(running), max(sequence.length for sequence in running))
-        attention = DecodeAttention(self._cache, order, positions_B)
+        attention = self._base.backend.decode_attention(self._cache, order, positions_B)
         adapters = [adapters[row] for row in order]
-        routes = routes_of(adapters, [1] * len(adapters))
-        crowd = None if self._base.is_packed else self._crowds.crowd(adapters, self._base.dtype, device)
-        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, routes, crowd))
+        rows = rows_of(adapters, [1] * len(adapters))
+        stacked = None if self._base.head.is_packed else self._stacks.stack(adapters, self._base.dtype, device)
+        hidden_BD = self._base.hidden(ForwardPass(tokens_B, positions_B, attention, rows, stacked))
         return hidden_BD[attention.order_B]
 
     def _postprocess(self, logits_BV: Tensor) -> None:
         uniforms = [sequence.next_uniform() for sequence in self._running]
-        tokens_B, logprobs_B = draw(logits_BV, [sequence.params for sequence in self._running], uniforms)
+        tokens_B, logprobs_B = self._base.backend.draw(
+            logits_BV, [sequence.params for sequence in self._running], uniforms
+        )
         tokens, logprobs = tokens_B.tolist(), logprobs_B.tolist()
         diverged = {
             s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)

@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from workers.engine.adapters.rows import grouped, routes_of
-from workers.engine.backends.kv_cache import KvCache
-from workers.engine.decoder.cached_attention import Span, SpanAttention
+from workers.engine.adapters.rows import grouped, rows_of
+from workers.engine.backends.kv_cache import KvCache, Span
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.loading.base_model import BaseModel
 from workers.engine.sampling.sequences import GrowingSequence
@@ -44,9 +43,9 @@ def _run(base: BaseModel, cache: KvCache, leaders: list[GrowingSequence], first_
         lengths = [min(len(prompt.tokens) - start, max_tokens) for prompt in prompts]
         spans = [Span(first_row + index, start, start + length) for index, length in zip(order, lengths, strict=True)]
         tokens = [prompt.tokens[span.start : span.stop] for prompt, span in zip(prompts, spans, strict=True)]
-        attention = SpanAttention(cache, spans, base.device)
-        routes = routes_of([adapters[index] for index in order], lengths)
+        attention = base.backend.span_attention(cache, spans, base.device)
+        rows = rows_of([adapters[index] for index in order], lengths)
         tokens_T = torch.from_numpy(np.concatenate(tokens).astype(np.int64)).to(base.device)
-        hidden_TD = base.hidden(ForwardPass(tokens_T, attention.positions_T, attention, routes))
+        hidden_TD = base.hidden(ForwardPass(tokens_T, attention.positions_T, attention, rows))
         for prompt, hidden_LD in zip(prompts, hidden_TD.split(lengths), strict=True):
             prompt.last_hidden_1D = hidden_LD[-1:].clone()

@@ -9,11 +9,11 @@ from torch import Tensor
 
 from domain.sample import SampleRequest, ScoredPrompt
 from workers.engine.adapters.adapter import Adapter, Published
-from workers.engine.adapters.rows import Route
+from workers.engine.adapters.rows import AdapterRows
+from workers.engine.backends.attention_layer import whole
 from workers.engine.commit import answer, fail
-from workers.engine.decoder.attention import SegmentAttention
 from workers.engine.decoder.forward_pass import ForwardPass
-from workers.engine.decoder.logprob_head import head_chunks, read
+from workers.engine.decoder.logprob_head import head_chunks
 from workers.engine.loading.base_model import BaseModel
 
 
@@ -55,8 +55,9 @@ class PromptScoring:
     def _score(self, prompt: np.ndarray) -> ScoredPrompt:
         tokens_T = torch.from_numpy(prompt.astype(np.int64)).to(self._base.device)
         length, positions_T = len(tokens_T), torch.arange(len(tokens_T), device=tokens_T.device)
-        attention, route = SegmentAttention.whole([length]), Route(self._adapter, slice(0, length))
-        hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, [route]))
+        attention = self._base.backend.attention(whole([length]))
+        rows = [AdapterRows(self._adapter, slice(0, length))]
+        hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, rows))
         # A token is predicted by the one before it.
         parts = [
             self._score_rows(hidden_TD[part], tokens_T[1:][part]) for part in head_chunks(length - 1, self._base.head)
@@ -70,9 +71,9 @@ class PromptScoring:
     def _score_rows(self, hidden_CD: Tensor, next_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logprobs [C] of the next tokens, as the trainer has them; the likeliest tokens and theirs, [C, top]."""
         logits_CV = self._base.logits(hidden_CD)
-        logprobs_C, _ = read(logits_CV, next_C)
+        logprobs_C, _ = self._base.backend.target_logprobs(logits_CV, next_C)
         values_CK, tokens_CK = logits_CV.topk(min(self._top, self._base.vocab_size))
         if not self._top:
             return logprobs_C, tokens_CK, logprobs_C.new_empty(len(next_C), 0)
-        highest_C, _ = read(logits_CV, tokens_CK[:, 0])
+        highest_C, _ = self._base.backend.target_logprobs(logits_CV, tokens_CK[:, 0])
         return logprobs_C, tokens_CK, highest_C[:, None] + (values_CK.float() - values_CK[:, :1].float())

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from workers.engine.adapters.rows import Route
-from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.adapters.rows import AdapterRows
 from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.failures import as_failure
 from workers.engine.loading.base_model import BaseModel
@@ -105,15 +104,15 @@ class TrainingBatch:
         """Each micro-batch's hidden states [T, D]."""
         lengths = [len(batch.tokens_T) for batch in batches]
         starts = [sum(lengths[:index]) for index in range(len(lengths))]
-        routes = [
-            Route(call.adapter, slice(start, start + length), call.dropout())
+        rows = [
+            AdapterRows(call.adapter, slice(start, start + length), call.dropout())
             for call, start, length in zip(calls, starts, lengths, strict=True)
         ]
         tokens_T, positions_T = (
             torch.cat(parts) for parts in zip(*((batch.tokens_T, batch.positions_T) for batch in batches), strict=True)
         )
-        attention = SegmentAttention([segment for batch in batches for segment in batch.segments])
-        hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, routes))
+        attention = self._base.backend.attention([segment for batch in batches for segment in batch.segments])
+        hidden_TD = self._base.hidden(ForwardPass(tokens_T, positions_T, attention, rows))
         return torch.split(hidden_TD, lengths)
 
 

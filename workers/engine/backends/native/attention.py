@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from workers.engine.backends.causal_attention import AttentionLayer
-from workers.engine.backends.kv_cache import KvCache
+from workers.engine.backends.attention_layer import AttentionLayer
+from workers.engine.backends.kv_cache import KvCache, Span
+from workers.engine.backends.torch.attention import TorchAttention
+from workers.engine.backends.torch.cached_attention import TorchDecodeAttention, TorchSpanAttention
 from workers.engine.kernels.binding import Kernel
 from workers.engine.kernels.interface import record
 
@@ -24,8 +26,48 @@ _attention, _attention_backward = Kernel("attention"), Kernel("attention_backwar
 _cached_attention = Kernel("cached_attention")
 
 
-def sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> np.ndarray:
-    """What `over_pass` reads: of families as in SegmentAttention."""
+class NativeAttention(TorchAttention):
+    """By our kernel for layers that are plain, by torch's operations for others."""
+
+    def __init__(self, families: Sequence[tuple[int, Sequence[int]]]) -> None:
+        super().__init__(families)
+        self._sequences = _sequences_of(families)
+
+    def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if layer.is_plain:
+            return over_pass(self._sequences, layer, q_THD, k_TKD, v_TKD)
+        return super().__call__(layer, q_THD, k_TKD, v_TKD)
+
+
+class NativeSpanAttention(TorchSpanAttention):
+    """As NativeAttention."""
+
+    def __init__(self, cache: KvCache, spans: Sequence[Span], device: torch.device) -> None:
+        super().__init__(cache, spans, device)
+        self.sequences = _sequences_in_cache(spans)
+
+    def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if layer.is_plain:
+            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
+        return super().__call__(layer, q_THD, k_TKD, v_TKD)
+
+
+class NativeDecodeAttention(TorchDecodeAttention):
+    """As NativeAttention."""
+
+    def __init__(self, cache: KvCache, rows: Sequence[int], positions_T: Tensor) -> None:
+        super().__init__(cache, rows, positions_T)
+        places = zip(rows, positions_T.tolist(), strict=True)
+        self.sequences = _sequences_in_cache(Span(row, position, position + 1) for row, position in places)
+
+    def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
+        if layer.is_plain:
+            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
+        return super().__call__(layer, q_THD, k_TKD, v_TKD)
+
+
+def _sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> np.ndarray:
+    """What `over_pass` reads, of families as Backend.attention has them."""
     rows: list[tuple[int, ...]] = []
     start = 0
     for prefix, suffixes in families:
@@ -39,13 +81,13 @@ def sequences_of(families: Iterable[tuple[int, Sequence[int]]]) -> np.ndarray:
     return np.array(rows, _SEQUENCE)
 
 
-def sequences_in_cache(spans: Iterable[tuple[int, int, int]]) -> np.ndarray:
-    """What `from_cache` reads: of spans one after the other, each its row and where it starts and stops in it."""
+def _sequences_in_cache(spans: Iterable[Span]) -> np.ndarray:
+    """What `from_cache` reads, of spans one after the other."""
     rows: list[tuple[int, ...]] = []
     at = 0
-    for index, (row, start, stop) in enumerate(spans):
-        rows.append((at, stop - start, row, start, index, 0))
-        at += stop - start
+    for index, span in enumerate(spans):
+        rows.append((at, span.length, span.row, span.start, index, 0))
+        at += span.length
     return np.array(rows, _SEQUENCE)
 
 

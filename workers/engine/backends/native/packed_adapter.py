@@ -73,7 +73,7 @@ class PackedGroup:
 
     @classmethod
     def backward(cls, group: Matrices, dtype: torch.dtype, memory: HugePages) -> "PackedGroup":
-        """The Bs turned and then A turned, for the slopes of a product's input."""
+        """The Bs turned and then A turned, for the gradient by a product's input."""
         (columns, inputs), outputs = group.A.shape, [len(b) for b in group.Bs]
         rank, rows = columns // len(outputs), list(accumulate(outputs, initial=0))
         a = Target(columns, rows[-1], dtype, memory, narrow=True)
@@ -91,8 +91,8 @@ class PackedGroup:
 class PackedAdapter:
     """Of all groups; `adapter_rows` has an element for each. Without weights before it follows any."""
 
-    def __init__(self, matrices: Sequence[Matrices], scale: float, dtype: torch.dtype, slopes: bool) -> None:
-        memory, make = HugePages(), PackedGroup.backward if slopes else PackedGroup.forward
+    def __init__(self, matrices: Sequence[Matrices], scale: float, dtype: torch.dtype, backward: bool) -> None:
+        memory, make = HugePages(), PackedGroup.backward if backward else PackedGroup.forward
         self._dtype, self._scale, self._version = dtype, scale, -1
         self.groups = [make(group, dtype, memory) for group in matrices]
         self.adapter_rows = np.array([group.adapter_rows for group in self.groups], ADAPTER_ROWS)

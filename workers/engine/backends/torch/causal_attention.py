@@ -1,46 +1,17 @@
 """Causal attention of one sequence's last tokens over all of it (Vaswani et al. 2017, arXiv:1706.03762)."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from workers.engine.backends.explicit_attention import capped, softcap_derivative, softmax
+from workers.engine.backends.attention_layer import AttentionLayer
 from workers.engine.backends.kv_cache import LENGTH_STEP
+from workers.engine.backends.torch.explicit_attention import capped, softcap_derivative, softmax
 
 # Attention weights held at once in backward, in elements: 64 MiB.
 BLOCK_ELEMENTS = 1 << 24
-
-
-@dataclass(frozen=True)
-class AttentionLayer:
-    """Number `index` of a model: scores are q k^T * scale; a token sees the last `window` ones, itself among them.
-
-    `softcap` c makes a score c tanh(score / c) (Gemma 2, arXiv:2408.00118). `sinks_H` are scores of a key per head that
-    has no value: it takes weight from the others (gpt-oss, arXiv:2508.10925).
-    """
-
-    index: int
-    scale: float
-    window: int | None = None
-    softcap: float | None = None
-    sinks_H: Tensor | None = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether kernels that know softmax(q k^T * scale) v alone compute it."""
-        return self.softcap is None and self.sinks_H is None
-
-    def is_cut(self, length: int) -> bool:
-        """Whether the window hides anything of a sequence of that length."""
-        return self.window is not None and self.window < length
-
-    def visible(self, start: int, stop: int, keys: int, device: torch.device) -> Tensor:
-        """Boolean [stop - start, keys]: which of the first `keys` tokens those from `start` to `stop` - 1 see."""
-        seen_LM = torch.ones(stop - start, keys, dtype=torch.bool, device=device).tril(start)
-        return seen_LM if self.window is None else seen_LM.triu(start - self.window + 1)
 
 
 def causal(layer: AttentionLayer, q_LHD: Tensor, k_MKD: Tensor, v_MKD: Tensor) -> Tensor:
@@ -111,11 +82,11 @@ class _CausalAttention(torch.autograd.Function):
         size = max(1, BLOCK_ELEMENTS // (q_LHD.shape[1] * keys))
         for start in range(0, length, size):
             part = slice(start, min(start + size, length))
-            q_KND, slope_KND = _by_keys(q_LHD[part], kv_heads), _by_keys(grads[0][part], kv_heads)
+            q_KND, grad_KND = _by_keys(q_LHD[part], kv_heads), _by_keys(grads[0][part], kv_heads)
             seen_LM = layer.visible(keys - length + part.start, keys - length + part.stop, keys, q_LHD.device)
             weights_KNM, raw_KNM = _weights(layer, q_KND, k_KMD, seen_LM)
-            grad_v_KMD.baddbmm_(weights_KNM.mT, slope_KND)
-            scores_KNM = torch.ops.aten._softmax_backward_data(slope_KND @ v_KMD.mT, weights_KNM, -1, torch.float32)
+            grad_v_KMD.baddbmm_(weights_KNM.mT, grad_KND)
+            scores_KNM = torch.ops.aten._softmax_backward_data(grad_KND @ v_KMD.mT, weights_KNM, -1, torch.float32)
             if layer.softcap is not None:
                 scores_KNM *= softcap_derivative(raw_KNM, layer.softcap)
             grad_k_KMD.baddbmm_(scores_KNM.mT, q_KND, alpha=layer.scale)

@@ -10,9 +10,9 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from workers.engine.backends.causal_attention import AttentionLayer
-from workers.engine.backends.frozen_linear import FrozenLinear
-from workers.engine.decoder.attention import SegmentAttention
+from workers.engine.backends.attention_layer import AttentionLayer, whole
+from workers.engine.backends.backend import Backend
+from workers.engine.backends.choice import NATIVE, TORCH
 from workers.engine.kernels.kernel import built, choose
 from workers.engine.kernels.levels import chosen
 
@@ -69,32 +69,28 @@ def described(trials: tuple[Trial, ...]) -> str:
 @cache
 def measured(dtype: torch.dtype, threads: int) -> tuple[Trial, ...]:  # noqa: ARG001 - what is measured depends on them
     """The kinds of work by our kernels and by torch in turn, the best of some rounds: in all a third of a second."""
-    works: dict[str, list[Work]] = {}
-    for mode in ("native", "torch"):
-        choose(mode)
-        for kind, work in _kinds(dtype).items():
-            works.setdefault(kind, []).append(work)
-    seconds = {kind: [math.inf, math.inf] for kind in works}
+    choose("native")
+    works = [_kinds(backend, dtype) for backend in (NATIVE, TORCH)]
+    seconds = {kind: [math.inf, math.inf] for kind in works[0]}
     with torch.no_grad():
         for _ in range(ROUNDS):
-            for side, mode in enumerate(("native", "torch")):
-                choose(mode)
-                for kind, pair in works.items():
-                    seconds[kind][side] = min(seconds[kind][side], _seconds(pair[side]))
+            for side, kinds in enumerate(works):
+                for kind, work in kinds.items():
+                    seconds[kind][side] = min(seconds[kind][side], _seconds(work))
     return tuple(Trial(kind, *pair) for kind, pair in seconds.items())
 
 
-def _kinds(dtype: torch.dtype) -> dict[str, Work]:
+def _kinds(backend: Backend, dtype: torch.dtype) -> dict[str, Work]:
     """A product of few rows, as in decoding; one of many, as in training; and attention."""
     draw = torch.Generator().manual_seed(0)
 
     def normal(*shape: int) -> Tensor:
         return torch.randn(*shape, generator=draw).to(dtype)
 
-    linear = FrozenLinear(normal(OUTPUTS, WIDTH))
+    linear = backend.linear(normal(OUTPUTS, WIDTH))
     few, many = normal(FEW, WIDTH), normal(MANY, WIDTH)
     q, k, v = (normal(TOKENS, heads, HEAD_SIZE) for heads in (HEADS, KV_HEADS, KV_HEADS))
-    attention, layer = SegmentAttention.whole([TOKENS]), AttentionLayer(0, HEAD_SIZE**-0.5)
+    attention, layer = backend.attention(whole([TOKENS])), AttentionLayer(0, HEAD_SIZE**-0.5)
     return {
         f"{FEW} rows": lambda: linear.product(few),
         f"{MANY} rows": lambda: linear.product(many),

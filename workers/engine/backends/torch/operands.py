@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapters.layout import Matrices
-from workers.engine.backends.frozen_linear import computed_in
+from workers.engine.backends.torch.products import computed_in
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""One token per row: temperature, then top-k, then top-p, then the inverse CDF at one uniform."""
+"""A token of each row by torch's operations: temperature, top-k, top-p, then the inverse CDF at one uniform."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -8,38 +8,17 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
 from domain.sample import SamplingParams
-from workers.engine.decoder.logprob_head import chunks
-from workers.engine.kernels import functional
-from workers.engine.kernels.kernel import have_kernels
+from workers.engine.backends.torch.logprobs import chunks
 
 BLOCK = 256
 # Logits taken at once on a CPU, in elements: what its caches hold of them. A pass over more costs five times as much.
 CHUNK_ELEMENTS = 1 << 19
 
-Method = Callable[[Tensor, list[SamplingParams], Tensor], Tensor]
+Method = Callable[[Tensor, Sequence[SamplingParams], Tensor], Tensor]
 
 
-def draw(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
-    """Tokens int64 [B] and their raw logprobs fp32 [B].
-
-    A logprob is log-softmax in fp32 of the raw logits over the whole vocabulary, whatever filters
-    chose the token. A row depends on its own parameters and uniform only; a row whose logits are
-    not finite gets some token and a logprob that is not finite.
-    """
-    method = _draw_natively if have_kernels(logits_BV.device, logits_BV.dtype) else _draw_plainly
-    return method(logits_BV, params, uniforms)
-
-
-def _draw_natively(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
-    vocabulary = logits_BV.shape[1]
-    choices = [
-        (one.temperature, one.top_k if one.top_k > 0 else vocabulary, one.top_p, uniform)
-        for one, uniform in zip(params, uniforms, strict=True)
-    ]
-    return functional.draw(logits_BV, choices)
-
-
-def _draw_plainly(logits_BV: Tensor, params: list[SamplingParams], uniforms: list[float]) -> tuple[Tensor, Tensor]:
+def draw(logits_BV: Tensor, params: Sequence[SamplingParams], uniforms: Sequence[float]) -> tuple[Tensor, Tensor]:
+    """As Backend.draw."""
     uniforms_B = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
     elements = CHUNK_ELEMENTS if logits_BV.device.type == "cpu" else logits_BV.numel()
     parts = chunks(len(params), logits_BV.shape[1], elements)
@@ -48,7 +27,7 @@ def _draw_plainly(logits_BV: Tensor, params: list[SamplingParams], uniforms: lis
     return tokens_B, logprobs_B
 
 
-def _draw_chunk(logits_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
+def _draw_chunk(logits_BV: Tensor, params: Sequence[SamplingParams], uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
     logprobs_BV = log_softmax(logits_BV.float(), dim=-1)
     tokens_B = torch.empty(len(params), dtype=torch.int64, device=logits_BV.device)
     methods = [_method(one, logits_BV.shape[1]) for one in params]
@@ -68,18 +47,18 @@ def _method(params: SamplingParams, vocabulary: int) -> Method:
     return _filtered
 
 
-def _greedy(logprobs_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> Tensor:  # noqa: ARG001
+def _greedy(logprobs_BV: Tensor, params: Sequence[SamplingParams], uniforms_B: Tensor) -> Tensor:  # noqa: ARG001
     # argmax leaves open which of equal logits wins; ours is the lowest id.
     best_BV = logprobs_BV == logprobs_BV.amax(1, keepdim=True)
     ids_V = torch.arange(logprobs_BV.shape[1], device=logprobs_BV.device)
     return torch.where(best_BV, ids_V, len(ids_V) - 1).amin(1)
 
 
-def _unfiltered(logprobs_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> Tensor:
+def _unfiltered(logprobs_BV: Tensor, params: Sequence[SamplingParams], uniforms_B: Tensor) -> Tensor:
     return _inverse_cdf(_tempered(logprobs_BV, params).exp(), uniforms_B)
 
 
-def _filtered(logprobs_BV: Tensor, params: list[SamplingParams], uniforms_B: Tensor) -> Tensor:
+def _filtered(logprobs_BV: Tensor, params: Sequence[SamplingParams], uniforms_B: Tensor) -> Tensor:
     """top-p keeps the smallest set whose share of the top-k mass reaches top_p, at least one token."""
     vocabulary = logprobs_BV.shape[1]
     sorted_BV, order_BV = _tempered(logprobs_BV, params).sort(dim=1, descending=True, stable=True)
@@ -92,7 +71,7 @@ def _filtered(logprobs_BV: Tensor, params: list[SamplingParams], uniforms_B: Ten
     return order_BV.gather(1, _inverse_cdf(mass_BV, uniforms_B)[:, None])[:, 0]
 
 
-def _tempered(logprobs_BV: Tensor, params: list[SamplingParams]) -> Tensor:
+def _tempered(logprobs_BV: Tensor, params: Sequence[SamplingParams]) -> Tensor:
     """Log of unnormalised probabilities, the largest 0: finite at any positive temperature."""
     temperatures_B1 = _column([one.temperature for one in params], logprobs_BV).float()
     return (logprobs_BV - logprobs_BV.amax(1, keepdim=True)) / temperatures_B1

@@ -1,4 +1,4 @@
-"""Many adapters in one decode step: the matrices of all of them stacked, so that a group of layers takes two products
+"""Many adapters in one decode step: their matrices stacked, so that a group of layers takes two batched products
 however many there are."""
 
 from collections.abc import Sequence
@@ -9,25 +9,25 @@ from torch import Tensor
 
 from workers.engine.adapters.adapter import Adapter, Published
 from workers.engine.adapters.low_rank import LowRankWeights
-from workers.engine.backends.frozen_linear import computed_in
-from workers.engine.backends.operands import LoraOperands, Operand
+from workers.engine.backends.torch.operands import LoraOperands, Operand
+from workers.engine.backends.torch.products import computed_in
 
 # Of the stacked copies; with more adapters than that the products are one after the other.
 MOST_STACKED_BYTES = 1 << 30
 
 
-class Crowd:
-    """Rows of several adapters, each adapter's together; made for one step from a stack that lasts."""
+class StackedAdapters:
+    """Rows of several adapters, each adapter's adjacent; made for one step from a stack that later steps use too."""
 
-    def __init__(self, stack: Sequence[Operand], lanes: Sequence[int], lengths: Sequence[int], device: torch.device):
-        """`lengths[i]` rows for the adapter in place `lanes[i]` of the stack."""
+    def __init__(self, stack: Sequence[Operand], slots: Sequence[int], lengths: Sequence[int], device: torch.device):
+        """`lengths[i]` rows for the adapter in slot `slots[i]` of the stack."""
         self._stack = stack
         self._count, self._widest = len(stack[0].a_SI), max(lengths)
         rows_NM = torch.zeros(self._count, self._widest, dtype=torch.int64)
         places, start = [], 0
-        for lane, length in zip(lanes, lengths, strict=True):
-            rows_NM[lane, :length] = torch.arange(start, start + length)
-            places.append(lane * self._widest + torch.arange(length))
+        for slot, length in zip(slots, lengths, strict=True):
+            rows_NM[slot, :length] = torch.arange(start, start + length)
+            places.append(slot * self._widest + torch.arange(length))
             start += length
         self._rows = rows_NM.flatten().to(device)
         self._places_T = torch.cat(places).to(device)
@@ -40,8 +40,8 @@ class Crowd:
         return low_NMO.flatten(0, 1)[self._places_T]
 
 
-class Crowds:
-    """Keeps the last stack as long as it serves."""
+class StackedAdaptersCache:
+    """Keeps the last stack as long as it holds the adapters that are asked for, and half of it is in use."""
 
     def __init__(self) -> None:
         self._versions: list[tuple[LowRankWeights, int]] = []
@@ -51,8 +51,10 @@ class Crowds:
         """Gives the memory back."""
         self._versions, self._stack = [], []
 
-    def crowd(self, adapters: Sequence[Adapter | Published], dtype: torch.dtype, device: torch.device) -> Crowd | None:
-        """For rows with these adapters, equal ones together; None for one adapter, or too many."""
+    def stack(
+        self, adapters: Sequence[Adapter | Published], dtype: torch.dtype, device: torch.device
+    ) -> StackedAdapters | None:
+        """For rows with these adapters, equal ones adjacent; None for a single adapter, or for too many bytes."""
         counts = [(adapter.low_rank, len(list(rows))) for adapter, rows in groupby(adapters)]
         wanted = [(weights, weights.version) for weights, _ in counts]
         itemsize = computed_in(device, dtype).itemsize
@@ -65,11 +67,11 @@ class Crowds:
                 wanted,
                 _stacked([weights.layout(LoraOperands, dtype).all() for weights, _ in wanted]),
             )
-        lanes = [self._versions.index(version) for version in wanted]
-        return Crowd(self._stack, lanes, [length for _, length in counts], device)
+        slots = [self._versions.index(version) for version in wanted]
+        return StackedAdapters(self._stack, slots, [length for _, length in counts], device)
 
     def _serves(self, wanted: list[tuple[LowRankWeights, int]]) -> bool:
-        """Sequences end one by one: a stack is used until half of it is idle."""
+        """Sequences end one by one, so that a stack is not made again for each."""
         return all(version in self._versions for version in wanted) and 2 * len(wanted) > len(self._versions)
 
 

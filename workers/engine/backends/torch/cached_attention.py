@@ -1,39 +1,23 @@
-"""Attention of tokens that go on from what a cache holds, and that it holds from then on."""
+"""Attention of tokens that go on from what a cache holds, by torch's operations."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad, scaled_dot_product_attention
 
-from workers.engine.backends.causal_attention import AttentionLayer, causal
-from workers.engine.backends.explicit_attention import capped, softmax
-from workers.engine.backends.kv_cache import LENGTH_STEP, KvCache
-from workers.engine.backends.native.attention import from_cache, sequences_in_cache
-from workers.engine.kernels.kernel import have_kernels
+from workers.engine.backends.attention_layer import AttentionLayer
+from workers.engine.backends.kv_cache import LENGTH_STEP, KvCache, Span
+from workers.engine.backends.torch.causal_attention import causal
+from workers.engine.backends.torch.explicit_attention import capped, softmax
 
 # On a CPU the queries of a head of keys are filled up to multiples of this, so that the kernel's buffers are aligned
 # whichever thread computes a row, and its sums have one order.
 QUERY_STEP = 8
 
 
-@dataclass(frozen=True)
-class Span:
-    """Positions `start`..`stop` - 1 of the sequence in a row of the cache."""
-
-    row: int
-    start: int
-    stop: int
-
-    @property
-    def length(self) -> int:
-        return self.stop - self.start
-
-
-class SpanAttention:
+class TorchSpanAttention:
     """Spans of several rows one after the other; what comes before each is in the cache."""
 
     def __init__(self, cache: KvCache, spans: Sequence[Span], device: torch.device) -> None:
@@ -44,15 +28,6 @@ class SpanAttention:
         self.positions_T = torch.cat([torch.arange(span.start, span.stop, device=device) for span in spans])
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        if layer.is_plain and have_kernels(q_THD.device, q_THD.dtype):
-            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
-        return self._span_by_span(layer, q_THD, k_TKD, v_TKD)
-
-    @cached_property
-    def sequences(self) -> np.ndarray:
-        return sequences_in_cache((span.row, span.start, span.stop) for span in self._spans)
-
-    def _span_by_span(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
         self.cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
         new = (part.split(self._lengths) for part in (q_THD, k_TKD, v_TKD))
         return torch.cat([self._span(layer, span, *parts) for span, *parts in zip(self._spans, *new, strict=True)])
@@ -64,7 +39,7 @@ class SpanAttention:
         return causal(layer, q_LHD, keys[0].transpose(0, 1), values[0].transpose(0, 1))
 
 
-class DecodeAttention:
+class TorchDecodeAttention:
     """One token for each of the cache's first rows, in any order: the newest, at the end of its row's sequence.
 
     The query heads that share a head of keys are queries of one sequence to it, so that keys are read once and never
@@ -72,23 +47,13 @@ class DecodeAttention:
     """
 
     def __init__(self, cache: KvCache, rows: Sequence[int], positions_T: Tensor) -> None:
-        self.cache, self._rows, self._positions_T = cache, rows, positions_T
+        self.cache, self._rows, self.positions_T = cache, rows, positions_T
         self._rows_T = torch.tensor(rows, device=positions_T.device)
         self.order_B = self._rows_T.argsort()
         self._biases: dict[int | None, Tensor] = {}
 
     def __call__(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        if layer.is_plain and have_kernels(q_THD.device, q_THD.dtype):
-            return from_cache(self.sequences, layer, self.cache, q_THD, k_TKD, v_TKD)
-        return self._row_by_row(layer, q_THD, k_TKD, v_TKD)
-
-    @cached_property
-    def sequences(self) -> np.ndarray:
-        places = zip(self._rows, self._positions_T.tolist(), strict=True)
-        return sequences_in_cache((row, position, position + 1) for row, position in places)
-
-    def _row_by_row(self, layer: AttentionLayer, q_THD: Tensor, k_TKD: Tensor, v_TKD: Tensor) -> Tensor:
-        self.cache.write(layer.index, self._rows_T, self._positions_T, k_TKD, v_TKD)
+        self.cache.write(layer.index, self._rows_T, self.positions_T, k_TKD, v_TKD)
         rows, heads, size = q_THD.shape
         keys, values = self.cache.read(layer.index, slice(0, rows), self._length)
         q_BHD = q_THD if self._is_in_order else q_THD[self.order_B]
@@ -119,7 +84,7 @@ class DecodeAttention:
 
     @cached_property
     def _lengths_B1(self) -> Tensor:
-        return self._positions_T[self.order_B][:, None] + 1
+        return self.positions_T[self.order_B][:, None] + 1
 
     @cached_property
     def _length(self) -> int:
