@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.engine.usual_kernels import choose_usual
-from workers.engine.backends import trial as kernel_trial
+from workers.engine.backends import trial
 from workers.engine.backends.trial import Trial, advantage, described, kernels_for, measured
 
 
@@ -30,7 +30,7 @@ def chosen_again() -> Iterator[None]:
 )
 def test_the_faster_one_is_used(monkeypatch: pytest.MonkeyPatch, seconds: list[tuple[float, float]], used: str) -> None:
     trials = tuple(Trial(f"kind {i}", *pair) for i, pair in enumerate(seconds))
-    monkeypatch.setattr(kernel_trial, "measured", lambda *_: trials)
+    monkeypatch.setattr(trial, "measured", lambda *_: trials)
     assert kernels_for(torch.float32) == used
 
 
@@ -43,6 +43,6 @@ def test_all_kinds_of_work_are_measured_on_this_machine(dtype: torch.dtype) -> N
 
 
 def test_where_no_kernels_were_built_nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_trial, "built", lambda: None)
-    monkeypatch.setattr(kernel_trial, "measured", lambda *_: pytest.fail("measured"))
+    monkeypatch.setattr(trial, "built", lambda: None)
+    monkeypatch.setattr(trial, "measured", lambda *_: pytest.fail("measured"))
     assert kernels_for(torch.float32) == "auto"
