@@ -1,7 +1,7 @@
-"""How a call ends: its caller may give it up until the engine commits it, and exactly one of the two happens.
+"""How a call ends: it is either cancelled by its caller or committed by the engine, never both.
 
-A future stays pending while the engine works for it, so that `Future.cancel` succeeds. To commit is to set it running:
-from then on it cannot be cancelled, and what it changes may change.
+A future stays pending while the engine works on its call, so that `Future.cancel` succeeds. To commit is to set the
+future running: from then on it cannot be cancelled, and the call may make its changes.
 """
 
 from concurrent.futures import Future
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class FailedAfterCommitError(Exception):
-    """A call failed half-way through its changes: nobody knows what the adapter is now. `error` is what was raised."""
+    """A call failed in the middle of its changes, so that the adapter is in no defined state. `error` was raised."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(f"{type(error).__name__}: {error}")
@@ -19,18 +19,18 @@ class FailedAfterCommitError(Exception):
 
 
 def commit(future: "Future[Any]") -> bool:
-    """False when the caller has given up: then nothing may change. Called once, before the result is set."""
+    """False for a cancelled call, which must change nothing. Called once, before the result is set."""
     return not future.cancelled() and future.set_running_or_notify_cancel()
 
 
 def answer(future: "Future[T]", result: T) -> None:
-    """Sets the result of what changes nothing, unless the caller has given up."""
+    """Sets the result of a call that changes nothing, unless it was cancelled."""
     if commit(future):
         future.set_result(result)
 
 
 def fail(future: "Future[Any]", error: Exception) -> None:
-    """Sets what went wrong, unless the caller has given up: after it was committed, as a FailedAfterCommitError."""
+    """Sets the exception, unless the call was cancelled; after a commit, in a FailedAfterCommitError."""
     if future.running():
         future.set_exception(FailedAfterCommitError(error))
     elif commit(future):

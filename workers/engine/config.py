@@ -1,4 +1,4 @@
-"""What the engine is told once, at its start."""
+"""The engine's settings."""
 
 import msgspec
 import torch
@@ -10,10 +10,10 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
     """`device` is "auto", "cpu", "cuda" or "cuda:N"; `dtype` that of the frozen base model.
 
     `horizon` is the H of the fixed-horizon aggregation for requests that carry none. `micro_batch_tokens` bounds the
-    tokens of one forward pass; `max_batch_sequences` the sequences that decode together. `merge_training`: sessions
-    share passes that train. `torch_threads` 0 is torch's own choice, within the CPU quota of a container. `kernels`:
-    whether CPUs run our own ones (see kernels/kernel.py); "auto" measures (kernel_trial.py). A base model may take
-    `model_load_timeout` seconds to load.
+    tokens of one forward pass, `max_batch_sequences` the sequences that decode together. `merge_training`: passes that
+    train are shared by sessions. `torch_threads` 0 is torch's own choice, within the CPU quota of a container.
+    `kernels` is the backend on a CPU: "native", "torch", or "auto", which measures (backends/trial.py). A base model
+    may take `model_load_timeout` seconds to load.
     """
 
     device: str = "auto"
@@ -45,7 +45,7 @@ class EngineConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def torch_dtype(self) -> torch.dtype:
-        """Raises ValueError for a dtype that the base model cannot have."""
+        """Raises ValueError for an unknown dtype."""
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype {self.dtype!r} is not known; use one of {', '.join(DTYPES)}")
         return DTYPES[self.dtype]

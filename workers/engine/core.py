@@ -35,7 +35,7 @@ from workers.engine.utilization import Utilization
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A base model, the batch of all sequences that decode on it, and that of all calls that train on it."""
+    """A base model, the batch of all sequences that decode on it, and the batch of all calls that train on it."""
 
     base: BaseModel
     decode_batch: DecodeBatch
@@ -58,7 +58,7 @@ class CachedAdapter:
 
 @dataclass(frozen=True)
 class Creation:
-    """An adapter that is asked for, on a base model that may still be being loaded."""
+    """An adapter to be created, on a base model that may still be loading."""
 
     loading: "Future[BaseModel]"
     lora: LoraConfig
@@ -72,12 +72,12 @@ InFlight = Sampling | ForwardBackwardCall | PromptScoring
 
 
 class EngineCore:
-    """Each method named after an operation starts it and sees to its future; `advance` runs a piece of what is started.
+    """A method named after an operation starts it and later sets its future; `advance` runs a piece of started work.
 
-    Not thread-safe: the engine's thread alone calls it.
+    Not thread-safe: only the engine's thread calls it.
 
     Raises:
-        ValueError: a device or dtype that is not known or not here, or kernels that cannot be had.
+        ValueError: as Engine.
     """
 
     def __init__(self, config: EngineConfig) -> None:
@@ -87,7 +87,7 @@ class EngineCore:
         if self._device.type == "cpu":
             choose(kernels_for(self._dtype) if config.kernels == "auto" else config.kernels)
         self._models: dict[BaseModel, ServedModel] = {}
-        # What waits for its base model, by session.
+        # Waiting for their base model, by session.
         self._pending: dict[str, tuple[Future[None], Creation]] = {}
         self._cached: dict[str, CachedAdapter] = {}
         self._scheduler = FairScheduler()
@@ -99,15 +99,15 @@ class EngineCore:
         return bool(self._scheduler)
 
     def free_bytes(self) -> int:
-        """Of the device; safe to call from any thread."""
+        """Of the device; thread-safe."""
         return free_bytes(self._device)
 
     def total_bytes(self) -> int:
-        """Of the device, taken or free."""
+        """Of the device, used or free."""
         return total_bytes(self._device)
 
     def create_adapter(self, future: "Future[None]", session_id: str, creation: Creation) -> None:
-        """A session that is here already begins again. What waits for a base model, `create_pending` makes."""
+        """Replaces the session's adapter, if it has one here. While the base model loads, the creation is pending."""
         self._evict(session_id)
         if creation.loading.done():
             self._create(future, session_id, creation)
@@ -115,7 +115,7 @@ class EngineCore:
             self._pending[session_id] = future, creation
 
     def create_pending(self, future: "Future[None]") -> None:
-        """The adapters whose base model has been loaded since they were asked for, or has failed to be."""
+        """Creates the pending adapters whose base model has been loaded since, or has failed to load."""
         for session_id, (waiting, creation) in list(self._pending.items()):
             if creation.loading.done():
                 del self._pending[session_id]
@@ -186,11 +186,11 @@ class EngineCore:
         try:
             future.set_result(optim_step(adapter, request))
         except OperationFailedError as failed:
-            # What the step does when it fails so is as certain as a result.
+            # Such a failure is an outcome like any other: what it leaves of the adapter is defined.
             future.set_exception(failed)
 
     def advance(self) -> None:
-        """The next piece of work; a failure inside it ends that work alone."""
+        """Runs the next piece of work; a failure in it ends only that work."""
         work = self._scheduler.next()
         started = time.perf_counter()
         try:
@@ -203,14 +203,14 @@ class EngineCore:
             self._scheduler.remove(work)
 
     def abandon_waiting(self, error: Exception) -> None:
-        """Ends what has been started but has not run yet."""
+        """Fails the calls that have been started but have not run yet."""
         self._abandon(lambda work: not work.has_begun, error)
         for waiting, _ in self._pending.values():
             fail(waiting, error)
         self._pending.clear()
 
     def drop_cancelled(self, future: "Future[None]") -> None:
-        """Frees what is at work for callers who have given up."""
+        """Drops the work of calls whose future was cancelled."""
         self._abandon(lambda work: work.future.cancelled(), CancelledError())
         self._pending = {id: pending for id, pending in self._pending.items() if not pending[0].cancelled()}
         answer(future, None)
@@ -229,7 +229,7 @@ class EngineCore:
         return self._cached[session_id]
 
     def _evict(self, session_id: str) -> None:
-        """Frees the adapter; what the session has in flight fails."""
+        """Frees the adapter and fails the session's calls in flight."""
         error = session_not_active(f"Session {session_id} was taken off this worker.")
         if pending := self._pending.pop(session_id, None):
             fail(pending[0], error)
@@ -242,7 +242,7 @@ class EngineCore:
             torch.cuda.empty_cache()
 
     def _abandon(self, is_meant: Callable[[InFlight], bool], error: Exception) -> None:
-        """Ends the calls that are meant, running and waiting."""
+        """Fails the calls for which `is_meant` is true, running and waiting."""
         for model in self._models.values():
             model.decode_batch.abandon(is_meant, error)
             model.training_batch.abandon(is_meant, error)

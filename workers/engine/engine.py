@@ -33,42 +33,42 @@ Job = tuple[Callable[[Future[Any]], None], Future[Any]]
 
 
 class Engine:
-    """Every method answers at once with a future.
+    """Every method returns a future at once.
 
-    Until the engine commits a call, `Future.cancel` gives it up: it changes nothing, and the engine is free of it at
-    its next step. What is committed cannot be cancelled and ends soon. A step, a weights-sync and a drop are committed
-    as they begin, all else when it has its result.
+    Until the engine commits a call, `Future.cancel` abandons it: it changes nothing, and the engine drops it at its
+    next step. A call that is committed cannot be cancelled and ends soon. An optim-step, a weights-sync and a drop are
+    committed when they begin, all other calls when they have their result.
 
-    A future fails with OperationFailedError when the operation did, with EngineClosedError when it never began, and
-    with whatever was raised when the fault is ours: in a FailedAfterCommitError where that was in the middle of a
-    change, after which the adapter is to be dropped. No failure reaches another job.
+    A future fails with OperationFailedError where the operation failed, with EngineClosedError where it never began,
+    and with whatever was raised where the fault is ours: in a FailedAfterCommitError if that was in the middle of a
+    change, after which the adapter must be dropped. A failure is that of one call only.
 
-    The caller keeps a session's order: it hands in a sample only when the session's weights are those meant for it,
-    and nothing else of a session while its forward-backward runs.
+    The caller keeps the order of a session: it submits a sample only when the session's weights are those that the
+    sample is to use, and no other call of a session while its forward-backward runs.
 
     Raises:
-        ValueError: a device or dtype that is not known or not here, or kernels that cannot be had.
+        ValueError: an unknown or missing device, an unknown dtype, or kernels that were asked for and are missing.
     """
 
     def __init__(self, config: EngineConfig) -> None:
         choose_vector_math()
         use_threads(config.torch_threads)
-        # As it was chosen here: for the threads of the engine torch would choose by what another engine has set.
+        # Read here: in a new thread torch takes over what any other thread has set last.
         self._threads = torch.get_num_threads()
         self._core = EngineCore(config)
         self._loader = ModelLoader(config, self._threads, self._paused)
         self._inbox: SimpleQueue[Job | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
-        self._closed = self._leaves = False
+        self._closed = self._is_exiting = False
         self._lock = threading.Lock()
 
     def start(self) -> None:
         self._thread.start()
-        atexit.register(self._leave)
+        atexit.register(self._exit)
 
     def close(self) -> None:
-        """Finishes what has begun, fails what has not, and ends the threads."""
-        atexit.unregister(self._leave)
+        """Finishes the calls that have begun, fails the others, and ends the threads."""
+        atexit.unregister(self._exit)
         with self._lock:
             self._closed = True
         self._inbox.put(None)
@@ -76,8 +76,8 @@ class Engine:
         self._loader.close()
 
     def load_model(self, model_dir: Path) -> "Future[BaseModel]":
-        """Beside the engine's work, one model after the other. A load that nobody waits for any more goes on, for
-        whoever asks next."""
+        """Loads one model at a time in a thread beside the engine's. A load whose future is cancelled goes on, for the
+        next caller."""
         return self._loader.load(model_dir)
 
     def create_adapter(
@@ -90,22 +90,23 @@ class Engine:
         *,
         publishes: bool = False,
     ) -> "Future[None]":
-        """Waits for the base model, as `load_model`. The adapter begins with `state`, or else from its seed; a session
-        that is here already begins again. Where it `publishes`, samples use the weights of the last weights-sync."""
+        """Waits for the base model, as `load_model` does. The adapter begins with `state`, or else from its seed, and
+        replaces one that the session has here. Where it `publishes`, samples use the weights of the last
+        weights-sync."""
         loading = self._loader.load(model_dir)
         creation = Creation(loading, lora, seed, state, publishes)
         created = self._submit(partial(self._core.create_adapter, session_id=session_id, creation=creation))
         if not loading.done():
-            # Behind the call itself, however soon it is.
+            # Submitted after the call itself, even if the model is loaded by now.
             loading.add_done_callback(lambda _: self._submit(self._core.create_pending))
         return created
 
     def free_bytes(self) -> int:
-        """Memory that the device has left."""
+        """Free memory of the device."""
         return self._core.free_bytes()
 
     def total_bytes(self) -> int:
-        """Memory that the device has, taken or free."""
+        """All memory of the device."""
         return self._core.total_bytes()
 
     def take_utilization(self) -> tuple[float, float]:
@@ -113,26 +114,26 @@ class Engine:
         return self._core.decode_utilization.take(), self._core.training_utilization.take()
 
     def copy_adapter(self, session_id: str) -> "Future[AdapterState]":
-        """The adapter as it is when the call's turn comes."""
+        """A copy of the adapter as it is when the engine reaches the call."""
         return self._submit(partial(self._core.copy_adapter, session_id=session_id))
 
     def export_adapter(self, session_id: str) -> "Future[AdapterExport]":
-        """The adapter's matrices by the names of their layers, as they are when the call's turn comes."""
+        """The adapter's matrices by the names of their layers, as they are when the engine reaches the call."""
         return self._submit(partial(self._core.export_adapter, session_id=session_id))
 
     def drop_adapter(self, session_id: str) -> "Future[None]":
-        """Frees the session's memory and fails what it has in flight; no matter if there is no such session."""
+        """Frees the session's memory and fails its calls in flight; does nothing for a session that is not here."""
         return self._submit(partial(self._core.drop_adapter, session_id=session_id))
 
     def sample(self, session_id: str, request: SampleRequest) -> "Future[SampleResult]":
         return self._submit(partial(self._core.sample, session_id=session_id, request=request))
 
     def score_prompts(self, session_id: str, request: SampleRequest) -> "Future[tuple[ScoredPrompt, ...]]":
-        """What the weights that samples use think of the request's prompts."""
+        """Logprobs of the request's prompts, by the weights that samples use."""
         return self._submit(partial(self._core.score_prompts, session_id=session_id, request=request))
 
     def weights_sync(self, session_id: str) -> "Future[WeightsSyncResult]":
-        """From now on samples use the weights as they are when the call's turn comes."""
+        """Later samples use the weights as they are when the engine reaches the call."""
         return self._submit(partial(self._core.weights_sync, session_id=session_id))
 
     def forward_backward(
@@ -144,10 +145,10 @@ class Engine:
     def optim_step(self, session_id: str, request: OptimStepRequest) -> "Future[OptimStepResult]":
         return self._submit(partial(self._core.optim_step, session_id=session_id, request=request))
 
-    def _leave(self) -> None:
-        """The process ends without `close`: after the step that runs just now, since a thread that is still in torch
-        when the interpreter goes makes the process abort."""
-        self._leaves = True
+    def _exit(self) -> None:
+        """At the end of a process that did not call `close`: waits for the running step, since a thread that is in
+        torch while the interpreter shuts down makes the process abort."""
+        self._is_exiting = True
         self.close()
 
     def _submit(self, begin: Callable[..., None]) -> "Future[Any]":
@@ -157,16 +158,16 @@ class Engine:
                 future.set_exception(EngineClosedError(CLOSED))
             else:
                 self._inbox.put((begin, future))
-        future.add_done_callback(self._see_to_cancelled)
+        future.add_done_callback(self._drop_if_cancelled)
         return future
 
-    def _see_to_cancelled(self, future: "Future[Any]") -> None:
+    def _drop_if_cancelled(self, future: "Future[Any]") -> None:
         if future.cancelled():
             self._submit(self._core.drop_cancelled)
 
     @contextmanager
     def _paused(self) -> Iterator[None]:
-        """While the engine's thread does nothing. Raises EngineClosedError."""
+        """Keeps the engine's thread idle. Raises EngineClosedError."""
         is_paused, is_over = threading.Event(), threading.Event()
 
         def pause(future: "Future[None]") -> None:
@@ -190,14 +191,14 @@ class Engine:
         while self._take_jobs():
             if self._core.is_busy:
                 self._core.advance()
-        if self._leaves:
+        if self._is_exiting:
             return
         self._core.abandon_waiting(EngineClosedError(CLOSED))
         while self._core.is_busy:
             self._core.advance()
 
     def _take_jobs(self) -> bool:
-        """Begins all jobs that have come, waiting for one when there is nothing else to do; False at the end."""
+        """Begins all submitted jobs, waiting for one if there is nothing else to do; False after `close`."""
         wait = not self._core.is_busy
         while True:
             try:

@@ -1,4 +1,4 @@
-"""What the engine raises, and how a failure inside torch becomes an operation's error."""
+"""The engine's exceptions, and how exceptions of other libraries become an operation's error."""
 
 import errno
 from collections.abc import Iterator
@@ -11,16 +11,16 @@ from domain.operation import ErrorCode, OperationFailedError
 
 MOST_CHARACTERS = 300
 PASSING = {errno.EMFILE, errno.ENFILE, errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EINTR, errno.ENOSPC}
-# How the plain RuntimeErrors of a device begin, and of a process that may have no more threads.
+# The beginnings of RuntimeErrors that come from a device, or from a limit on threads.
 OF_THE_MACHINE = ("CUDA", "cuBLAS", "CUBLAS", "cuDNN", "CUDNN", "can't start new thread")
 
 
 class EngineClosedError(Exception):
-    """The engine was closed before the job began: it had no effect and may run elsewhere."""
+    """The engine was closed before the call began: it had no effect and may run elsewhere."""
 
 
 class ModelRefusedError(OperationFailedError):
-    """The base model's directory cannot be served as it is, however often it is loaded. The message is the reason."""
+    """The base model's directory cannot be served, and loading it again would not help. The message is the reason."""
 
 
 def model_refused(reason: str) -> ModelRefusedError:
@@ -45,10 +45,10 @@ def session_not_active(message: str) -> OperationFailedError:
 
 @contextmanager
 def refusing(fault: str, directory: Path) -> Iterator[None]:
-    """Around what others' code makes of the files of `directory`, where a malformed one has it raise anything.
+    """Around calls of libraries that read the files of `directory`: for a malformed file they raise anything.
 
     Raises:
-        ValueError: `fault` and what was raised, in a line, without the path. The machine's own faults stay as they are.
+        ValueError: `fault` and what was raised, in a line, without the path. Faults of the machine pass unchanged.
     """
     try:
         yield
@@ -57,18 +57,18 @@ def refusing(fault: str, directory: Path) -> Iterator[None]:
             raise
         raise ValueError(f"{fault}: {in_a_line(error).replace(str(directory), 'its folder')}") from error
     except BaseException as error:
-        # What a panic in the Rust of tokenizers and safetensors comes as; its class has no name to be caught by.
+        # A panic in the Rust of tokenizers or safetensors, whose class cannot be imported.
         if type(error).__name__ != "PanicException":
             raise
         raise ValueError(f"{fault}: {in_a_line(error)}") from error
 
 
 def in_a_line(error: BaseException) -> str:
-    """Its words, cut short; with the name of its class where they are meant for programmers."""
-    words = str(error)
-    if "trust_remote_code" in words:
+    """Its message in one line, truncated; with the name of its class where the message is meant for programmers."""
+    message = str(error)
+    if "trust_remote_code" in message:
         return "it needs Python code of its own (remote code), which is never run here"
-    line = " ".join(words.split())[:MOST_CHARACTERS]
+    line = " ".join(message.split())[:MOST_CHARACTERS]
     return line if isinstance(error, ValueError | OSError | ImportError) and line else f"{type(error).__name__} {line}"
 
 
@@ -82,8 +82,8 @@ def as_failure(error: Exception) -> Exception:
 
 
 def is_of_the_machine(error: Exception) -> bool:
-    """Whether the same may succeed at another time: no memory, no file or thread left, a disk that is full or does not
-    answer, a device that fails."""
+    """Whether the same call may succeed at another time: out of memory, files or threads, a disk that is full or does
+    not respond, a failing device."""
     if isinstance(error, OSError):
         return is_out_of_memory(error) or error.errno in PASSING
     if isinstance(error, torch.AcceleratorError):
@@ -94,7 +94,7 @@ def is_of_the_machine(error: Exception) -> bool:
 def is_out_of_memory(error: Exception) -> bool:
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return True
-    # Mapped pages, which the cache of decoding sequences takes.
+    # From mmap, of which the KV cache is made.
     if isinstance(error, OSError) and error.errno == errno.ENOMEM:
         return True
     # The CPU allocator raises a plain RuntimeError; its text is the only sign.

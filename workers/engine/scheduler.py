@@ -1,24 +1,24 @@
-"""Whose turn it is on the device."""
+"""Which work runs next on the device."""
 
 from collections.abc import Iterator
 from typing import Protocol
 
 
 class Work(Protocol):
-    """Something that runs a short piece at a time."""
+    """Work that runs in short pieces."""
 
     def advance(self) -> bool:
-        """One piece; whether there is more."""
+        """Runs one piece; returns whether there is more."""
 
     def fail(self, error: Exception) -> None:
-        """Ends what is in flight."""
+        """Fails the calls in flight."""
 
 
 class FairScheduler:
-    """Gives the next turn to the work that has had the least device time.
+    """Runs next the work that has had the least device time, as a fair queue does.
 
-    So pieces of any length share the device evenly: a batch of long micro-batches cannot starve sampling, nor
-    sampling a batch. Work that arrives starts level with the least served, without credit for its absence.
+    So work with pieces of any length shares the device evenly: long micro-batches cannot starve sampling, nor sampling
+    them. New work starts with the time of the least served, without credit for its absence.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class FairScheduler:
         return iter(list(self._seconds))
 
     def add(self, work: Work) -> None:
-        """Nothing changes for work that is here already."""
+        """Does nothing for work that was added before."""
         self._seconds.setdefault(work, min(self._seconds.values(), default=0.0))
 
     def remove(self, work: Work) -> None:

@@ -10,7 +10,7 @@ from workers.engine.random_keys import random_key
 
 
 class Adapter:
-    """All of it fp32 and flat, one vector each, so that the optimizer, norms and copies see whole vectors.
+    """Each is one flat fp32 vector, which the optimizer, norms and copies read as a whole.
 
     A is Kaiming-uniform (a = sqrt 5, that is U(-1/sqrt(inputs), 1/sqrt(inputs))) and drawn on the
     CPU, so that a seed means the same weights on every device; B is zero.
@@ -56,9 +56,9 @@ class Adapter:
 
 
 class Published:
-    """A version of an adapter's weights that nothing changes any more: what samples of a publishing session use.
+    """A copy of an adapter's weights that never changes: what samples of a publishing session use.
 
-    Reads like the adapter that it was taken from, as it was then. A sample in flight keeps the one it began with."""
+    It has the attributes of an Adapter that a forward pass reads. A sample in flight keeps the copy it began with."""
 
     def __init__(self, adapter: Adapter, weights: Tensor, step: int) -> None:
         self.weights = weights

@@ -1,4 +1,4 @@
-"""An adapter as other software loads it: the files of PEFT's layout."""
+"""An adapter as the files that PEFT and other libraries load."""
 
 import json
 from collections.abc import Iterator

@@ -8,7 +8,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Shape:
-    """Of one adapted linear layer, and the layer's name in the model ("model.layers.0.self_attn.q_proj")."""
+    """Sizes of an adapted linear layer, and its name in the model ("model.layers.0.self_attn.q_proj")."""
 
     name: str
     inputs: int
@@ -17,7 +17,7 @@ class Shape:
 
 @dataclass(frozen=True)
 class Group:
-    """Adapted layers that read the same input, and so are one product; each has matrices of its own."""
+    """Adapted layers that read the same input and are computed as one product; each has matrices of its own."""
 
     shapes: tuple[Shape, ...]
 
@@ -36,7 +36,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Matrices:
-    """Of a group of n layers: A [n * rank, inputs], all of them below each other, and B [outputs, rank] of each."""
+    """Of a group of n layers: A [n * rank, inputs], the layers' A stacked, and a B [outputs, rank] of each layer."""
 
     A: Tensor
     Bs: tuple[Tensor, ...]
@@ -68,7 +68,7 @@ class AdapterLayout:
         return sum(self.rank * (shape.inputs + shape.outputs) for shape in self.shapes)
 
     def matrices(self, flat: Tensor) -> list[Matrices]:
-        """`flat`, a vector of `size`, seen as one item per group."""
+        """Views of `flat`, a vector of `size`, one item per group."""
         rest, found = flat.detach(), []
         for group in self.groups:
             a_size = self.rank * group.inputs * len(group.shapes)
@@ -78,5 +78,5 @@ class AdapterLayout:
         return found
 
     def pairs(self, flat: Tensor) -> list[Pair]:
-        """`flat` seen as one pair per layer, in the order of `shapes`."""
+        """Views of `flat`, one pair per layer, in the order of `shapes`."""
         return [pair for matrices in self.matrices(flat) for pair in matrices.pairs]

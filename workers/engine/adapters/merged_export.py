@@ -1,4 +1,4 @@
-"""The base model with an adapter merged into it: a Hugging Face directory that needs nothing of ours."""
+"""The base model with an adapter merged into it, as a Hugging Face directory."""
 
 import json
 from collections.abc import Iterator

@@ -7,22 +7,22 @@ from typing import Any
 
 from torch import nn
 
-# What families call the number of experts of a mixture.
+# Names of the number of experts in configurations of mixtures of experts.
 EXPERT_COUNTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts")
-# What the last part of a router's name is where it is a linear layer.
+# Last parts of the names of routers that are linear layers.
 ROUTERS = ("gate", "router", "classifier", "wg", "router_proj", "shared_expert_gate")
-# What PEFT takes for experts of a mixture, wherever they are (peft.utils.transformers_weight_conversion).
+# Layers that PEFT treats as experts of a mixture, wherever they are (peft.utils.transformers_weight_conversion).
 EXPERT_PROJECTIONS = ("gate_proj", "up_proj", "down_proj", "w1", "w2", "w3")
 
 
 @dataclass(frozen=True)
 class AdaptedLayers:
-    """`linears` are the names, in the whole model, of those that an adapter changes: every linear layer of every layer,
-    but in a mixture of experts those alone that PEFT would not take for experts.
+    """`linears` are the names, in the whole model, of the layers that an adapter changes: every linear layer of every
+    decoder layer, but in a mixture of experts only those that PEFT does not treat as experts.
 
-    `experts` are the names of what stays there as the base model has it: weights that hold all experts at once,
-    routers, shared experts and dense MLPs. `targets` is what PEFT is to look for: last parts of names, or whole names
-    where a last part is also that of a module that is not adapted.
+    `experts` are the names of what is not adapted in a mixture: weights of all experts in one tensor, routers, shared
+    experts and dense MLPs. `targets` are PEFT's target_modules: last parts of names, or whole names where a last part
+    is also that of a module that is not adapted.
     """
 
     linears: tuple[str, ...]
@@ -31,7 +31,7 @@ class AdaptedLayers:
 
 
 def text_decoder(model: Any) -> Any:
-    """The part of a Hugging Face model that makes hidden states of tokens.
+    """The part of a Hugging Face model that computes hidden states from tokens.
 
     Raises:
         ValueError: it is not one list of layers.
@@ -50,7 +50,7 @@ def _layers(decoder: Any, count: int | None) -> nn.ModuleList | None:
 
 
 def adapted_layers(model: Any, decoder: Any, config: Any) -> AdaptedLayers:
-    """Of a whole model; its `text_decoder`, and that one's configuration.
+    """Of a model with its `text_decoder` and that one's configuration.
 
     Raises:
         ValueError: its layers have weights that are neither linear layers nor those of experts: an adapter would leave
@@ -82,7 +82,7 @@ def _targets(model: Any, linears: list[str]) -> list[str]:
 
 
 def _weights(layers: nn.ModuleList) -> Iterator[tuple[str, nn.Module, nn.Parameter]]:
-    """Of more than one dimension: name, what has it, and it."""
+    """Weights of more than one dimension: name, module and weight."""
     for name, module in layers.named_modules():
         for part, weight in module.named_parameters(name, recurse=False):
             if weight.ndim > 1:
@@ -97,5 +97,5 @@ def _is_expert_s(name: str, module: nn.Module, weight: nn.Parameter, experts: in
 
 
 def within_a_layer(names: Iterable[str]) -> tuple[str, ...]:
-    """Without what leads to a layer, whose others repeat them."""
+    """The names within a decoder layer, each once."""
     return tuple(sorted({re.sub(r"^.*?\.\d+\.", "", name).removesuffix(".weight") for name in names}))

@@ -8,7 +8,7 @@ from torch.nn.functional import embedding
 from workers.engine.backends.backend import Backend, FrozenLinear, FrozenProduct
 from workers.engine.backends.torch.explicit_attention import capped, softcap_derivative
 
-# What families call them: a logit is multiplied by the first kind, divided by the second and capped by the third.
+# Names in configurations: a logit is multiplied by the first kind, divided by the second and capped by the third.
 MULTIPLIERS = ("logit_scale", "output_multiplier")
 DIVISORS = ("logits_scaling",)
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
@@ -46,7 +46,7 @@ class Head:
         return capped(logits_NV, self._softcap)
 
     def derivative(self, logits_NV: Tensor) -> Tensor | float | None:
-        """Of the logits by their product with W, each by its own; None where they are that product."""
+        """Elementwise, of the logits by the product with W; None where they are that product."""
         if self._softcap is not None:
             return softcap_derivative(logits_NV, self._softcap).mul_(self._scale)
         return None if self._scale == 1.0 else self._scale

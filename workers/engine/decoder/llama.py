@@ -1,4 +1,4 @@
-"""The decoder of Llama and its relatives, for packed rows: fewer and larger products than in the reference."""
+"""The decoder of Llama and similar models, for packed rows: fewer and larger products than transformers' own."""
 
 from typing import Any
 
@@ -16,14 +16,14 @@ from workers.engine.decoder.rotary import Rotation
 from workers.engine.decoder.swiglu import swiglu
 from workers.engine.decoder.windows import window_of
 
-# Others are made of the same class, and are as good.
+# Models of other names that use these classes are served too.
 CLASSES = {"LlamaForCausalLM", "MistralForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM"}
 
 QKV, OUT, GATE_UP, DOWN = ("q_proj", "k_proj", "v_proj"), ("o_proj",), ("gate_proj", "up_proj"), ("down_proj",)
 
 
 class Llama:
-    """Takes the weights out of a Hugging Face model, layer by layer, so that they are never held twice.
+    """Moves the weights out of a Hugging Face model, layer by layer, so that they are never in memory twice.
 
     Each layer's q, k and v are one product, and so are gate and up. Qwen2's biases, Qwen3's norms of q and k and
     Mistral's window are the only differences between the families.
@@ -63,13 +63,13 @@ class Llama:
         return self._norm(x_TD)
 
     def _rotation(self, like: Tensor, positions_T: Tensor) -> Rotation:
-        # The reference has each angle twice, once for each half of a vector.
+        # Transformers returns each angle twice, once for each half of a vector.
         cos_TC, sin_TC = (part[0].chunk(2, -1)[0] for part in self._rotary(like, positions_T[None]))
         return Rotation(cos_TC, sin_TC, self._backend)
 
 
 class Layer:
-    """Attention and MLP, each on the normalised sum of all before it."""
+    """Attention and MLP, with pre-normalisation and residual connections."""
 
     def __init__(self, layer: Any, config: Any, index: int, first_group: int, backend: Backend) -> None:
         attention, mlp = layer.self_attn, layer.mlp

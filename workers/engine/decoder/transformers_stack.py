@@ -1,4 +1,4 @@
-"""Any other causal model's decoder, for packed rows: transformers' own, with our attention and adapted layers in it."""
+"""The decoder of any other causal model, for packed rows: transformers' own, with our attention and adapted layers."""
 
 import inspect
 from collections.abc import Mapping
@@ -17,12 +17,12 @@ from workers.engine.decoder.forward_pass import ForwardPass
 from workers.engine.decoder.windows import window_of
 
 ATTENTION = "celerity"
-# What layers tell an attention function that changes nothing, since sequences are packed and nothing is dropped out.
+# Arguments of an attention function that have no effect here, since sequences are packed and nothing is dropped out.
 WITHOUT_EFFECT = {
     "dropout", "is_causal", "position_ids", "use_cache", "cache_position", "output_router_logits", "output_attentions",
 }  # fmt: skip
 
-# What the layers look up: transformers hands them nothing of ours.
+# The pass that is running, which transformers does not pass on to its layers.
 _running: ContextVar[ForwardPass] = ContextVar("running")
 
 
@@ -53,7 +53,7 @@ class TransformersStack:
 
 
 class LoraLinear(nn.Module):
-    """An adapted layer where the model has a linear one."""
+    """Takes the place of a linear layer of the model."""
 
     def __init__(self, adapted: AdaptedLinear) -> None:
         super().__init__()
@@ -85,13 +85,13 @@ def _attend(
     scaling: float | None = None,
     softcap: float | None = None,
     s_aux: Tensor | None = None,
-    **told: Any,
+    **arguments: Any,
 ) -> tuple[Tensor, None]:
     """Called by the model's layers with [1, heads, T, head size]; the mask is in our attention."""
     if attention_mask is not None:
-        raise ValueError("its attention has a mask of its own, which is not done here")
+        raise ValueError("its attention has a mask of its own, which is not supported")
     window = window_of(module.config, module.layer_idx)
-    _refuse_unknown(told, window)
+    _refuse_unknown(arguments, window)
     layer = AttentionLayer(
         module.layer_idx, query.shape[-1] ** -0.5 if scaling is None else scaling, window, softcap, s_aux
     )
@@ -99,13 +99,15 @@ def _attend(
     return _running.get().attention(layer, q, k, v).contiguous()[None], None
 
 
-def _refuse_unknown(told: Mapping[str, Any], window: int | None) -> None:
-    """Raises ValueError for anything that would change attention, and that we do not do."""
-    unknown = {name: value for name, value in told.items() if value is not None and name not in WITHOUT_EFFECT}
+def _refuse_unknown(arguments: Mapping[str, Any], window: int | None) -> None:
+    """Raises ValueError for an argument that would change attention and is not supported."""
+    unknown = {name: value for name, value in arguments.items() if value is not None and name not in WITHOUT_EFFECT}
     if unknown.pop("sliding_window", window) != window:
-        raise ValueError(f"a layer has a window of {told['sliding_window']} tokens, where its config says {window}")
+        raise ValueError(
+            f"a layer has a window of {arguments['sliding_window']} tokens, where its config says {window}"
+        )
     if unknown:
-        raise ValueError(f"its attention has {', '.join(sorted(unknown))}, which is not done here")
+        raise ValueError(f"its attention has {', '.join(sorted(unknown))}, which is not supported")
 
 
 AttentionInterface.register(ATTENTION, _attend)

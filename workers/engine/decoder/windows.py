@@ -1,4 +1,4 @@
-"""How far back each layer of a model sees."""
+"""The attention window of each layer of a model."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ SUPPORTED_LAYERS = {"full_attention", "sliding_attention"}
 
 
 def window_of(config: Any, layer: int) -> int | None:
-    """The tokens that the layer sees, the newest among them; None for all."""
+    """The number of tokens that a token of this layer attends to, itself included; None for all before it."""
     types = getattr(config, "layer_types", None)
     window: int | None = getattr(config, "sliding_window", None)
     return window if not types or types[layer] == "sliding_attention" else None

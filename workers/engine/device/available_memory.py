@@ -1,4 +1,4 @@
-"""How much memory this process may take: what the host has, or what a container's limit says and leaves."""
+"""Memory that this process may use: the host's, or what a container's limit allows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from workers.engine.device.cgroups import CGROUPS, MEMBERSHIPS, own_groups
 
 
 class _Version(NamedTuple):
-    """The files of a memory cgroup; a line of memory.stat says how much of its use is cache that goes when it must."""
+    """The files of a memory cgroup; the line of memory.stat says how much of its use is reclaimable cache."""
 
     limit: str
     use: str
@@ -30,7 +30,7 @@ def available_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) ->
 
 
 def total_bytes(memberships: Path = MEMBERSHIPS, cgroups: Path = CGROUPS) -> int:
-    """As `available_bytes`, as if nothing were taken yet."""
+    """As `available_bytes`, with nothing in use."""
     return min([psutil.virtual_memory().total, *(limit for _, _, limit in _limits(memberships, cgroups))])
 
 
@@ -48,7 +48,7 @@ def _limits(memberships: Path, cgroups: Path) -> Iterator[tuple[Path, _Version, 
 
 
 def _in_use(folder: Path, version: _Version) -> int:
-    """Without the cache that goes when it must."""
+    """Without cache that the kernel reclaims under pressure."""
     lines = (folder / "memory.stat").read_text().splitlines()
     cache = sum(int(line.split()[1]) for line in lines if line.startswith(f"{version.cache} "))
     return int((folder / version.use).read_text()) - cache

@@ -1,4 +1,4 @@
-"""The control groups of this process, whose limits are a container's; see cgroups(7)."""
+"""The control groups of this process, by which containers are limited; see cgroups(7)."""
 
 from collections.abc import Iterator
 from pathlib import Path

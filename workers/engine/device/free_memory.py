@@ -1,4 +1,4 @@
-"""What a device has left, and what the process takes of the operating system's, where glibc is the one that asks."""
+"""Free memory of a device, and settings of glibc's allocator."""
 
 import ctypes
 import sys
@@ -15,21 +15,21 @@ LARGE_BYTES = 32 << 20
 
 
 def free_bytes(device: torch.device) -> int:
-    """Safe to call from any thread."""
+    """Thread-safe."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     return available_bytes()
 
 
 def total_bytes(device: torch.device) -> int:
-    """As `free_bytes`, as if nothing were taken yet."""
+    """All memory, used or free."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_bytes_of_host()
 
 
 def give_back() -> None:
-    """glibc keeps what loading a model leaves free: about as much again as the model in bf16."""
+    """Returns free memory to the system: after loading a model glibc keeps about as much as the model takes in bf16."""
     if malloc_trim := _of_glibc("malloc_trim"):
         malloc_trim(0)
 

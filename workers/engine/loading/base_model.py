@@ -22,16 +22,16 @@ from workers.engine.loading.model_files import load_end_tokens, load_model, load
 
 
 class BaseModel:
-    """Loads and checks the model; runs its layers (without the head) under the adapters of a pass.
+    """Loads and checks the model; runs its layers (without the head) with the adapters of a pass.
 
     Raises:
-        ValueError: the directory is no such model, or one whose numbers we could not reproduce.
+        ValueError: the directory holds no such model, or one whose results would not be those of transformers.
     """
 
     def __init__(
         self, directory: Path, device: torch.device, dtype: torch.dtype, check: Callable[[], None] = lambda: None
     ) -> None:
-        """`check` is called between steps, and raises what is to end the load."""
+        """`check` is called between steps of loading, and raises to end it."""
         self.device, self.dtype = device, dtype
         self.backend = backend_for(device, dtype)
         check()
@@ -57,7 +57,8 @@ class BaseModel:
             self.kv_bytes_per_token = self._check_passes(reference, directory)
 
     def check_tokens(self, tokens: np.ndarray, of: str) -> None:
-        """Raises OperationFailedError for an id outside the vocabulary: on CUDA it would spoil the process's device."""
+        """Raises OperationFailedError for an id outside the vocabulary, which on CUDA would break the device for the
+        process."""
         outside = (tokens < 0) | (tokens >= self.vocab_size)
         if outside.any():
             index = int(outside.argmax())
@@ -75,7 +76,7 @@ class BaseModel:
 
     @torch.no_grad()
     def _check_passes(self, reference: Reference, directory: Path) -> int:
-        """Raises ValueError where our passes are not those of transformers; the bytes of a cached token."""
+        """Returns the bytes of a cached token. Raises ValueError where our passes differ from those of transformers."""
         sequences = [sequence.tokens_T for sequence in reference.sequences]
         with refusing("its layers cannot be run on packed sequences", directory):
             whole = whole_pass(self.hidden, sequences, self.backend)

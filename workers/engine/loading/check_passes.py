@@ -1,4 +1,4 @@
-"""The passes that a model is checked by: over whole sequences, and from a cache, as in sampling."""
+"""The passes by which a loaded model is checked: over whole sequences, and from a cache, as in sampling."""
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
@@ -11,7 +11,7 @@ from workers.engine.backends.backend import Backend
 from workers.engine.backends.kv_cache import KvCache, Span
 from workers.engine.decoder.forward_pass import ForwardPass
 
-# A cached sequence's last tokens come one by one.
+# The last tokens of a cached sequence, which are decoded one by one.
 STEPS = 4
 
 Hidden = Callable[[ForwardPass], Tensor]

@@ -1,8 +1,8 @@
-"""Whether a base model here is the one of transformers, found at load on its own weights, position by position.
+"""Whether a loaded base model computes what transformers computes, checked on its own weights, position by position.
 
-What rounding alone may do is measured and not guessed: transformers' own pass is run again with the result of each of
-its modules off by what its dtype and its sums may be off by (Monte Carlo arithmetic, Parker 1997). A difference that is
-several times as large is no rounding.
+The effect of rounding is measured: transformers' own pass is run again with random errors in the result of each module,
+as large as its dtype and its sums allow (Monte Carlo arithmetic, Parker 1997). A difference that is several times as
+large as their effect is no rounding.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,28 +15,28 @@ from torch import Tensor, nn
 
 from workers.engine.decoder.windows import window_of
 
-# Two sequences side by side: of what one does to the other, and of windows and scaled angles that begin late.
+# Two sequences in one pass, which shows an effect of one on the other; long enough for windows and scaled angles.
 LONG, SHORT = 256, 24
-# Of a model in which nothing begins late, or for which that would take minutes on a CPU.
+# For a model without windows or scaled angles, or with so many weights that LONG would take minutes on a CPU.
 FEW, MANY_WEIGHTS = 64, 1_500_000_000
-# So many are run again to measure what rounding does.
+# Tokens that are run again with random errors.
 RERUN = 32
-# Positions that are judged together.
+# Positions that are compared together.
 BLOCK = 4
-# Ours and theirs are each off by as much, by other roundings than those that are drawn.
+# Our result and that of transformers each differ from the exact one, by other roundings than the random ones.
 MOST_ROUNDINGS = 3.0
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """A sequence of the check, and the hidden states [T, D] that transformers makes of it."""
+    """A sequence of the check, and transformers' hidden states [T, D] of it."""
 
     tokens_T: Tensor
     hidden_TD: Tensor
 
 
 class Reference:
-    """What transformers computes, by its own modules, before we change any of them.
+    """The results of transformers' own modules, computed before any of them is replaced.
 
     Raises:
         ValueError: the model cannot run.
@@ -44,7 +44,7 @@ class Reference:
 
     @torch.no_grad()
     def __init__(self, model: Any, decoder: Any, config: Any, is_lean: bool) -> None:
-        """`is_lean`: it is our own decoder that will serve it."""
+        """`is_lean`: the model will be run by Llama, not by TransformersStack."""
         model.set_attn_implementation("eager")
         generator = torch.Generator(device=model.device).manual_seed(0)
         has_experts = any(weight.ndim == 3 for weight in decoder.parameters())
@@ -62,7 +62,7 @@ class Reference:
         self._noise_T = _off(off_TD, long_TD[:RERUN])
 
     def refuse_unlike(self, ours: list[Tensor], how: str) -> None:
-        """Of each sequence's hidden states. Raises ValueError which says where they differ."""
+        """Raises ValueError where our hidden states of a sequence differ; the message says where."""
         for sequence, hidden_TD in zip(self.sequences, ours, strict=True):
             off_T = _off(hidden_TD, sequence.hidden_TD)
             for start in range(0, len(off_T), BLOCK):
@@ -77,7 +77,7 @@ class Reference:
                     )
 
     def refuse_other_logits(self, ours: Callable[[Tensor], Tensor]) -> None:
-        """Raises ValueError when the head does not make transformers' logits of its hidden states."""
+        """Raises ValueError where our head's logits of transformers' hidden states differ from its own."""
         found_TV = ours(self.sequences[-1].hidden_TD)
         if found_TV.shape != self.logits_TV.shape:
             raise ValueError(f"its logits are {list(found_TV.shape)}, and transformers' {list(self.logits_TV.shape)}")
@@ -90,12 +90,12 @@ class Reference:
             )
 
     def _typical(self, off_T: Tensor) -> float:
-        """Of a few tokens. Rounding to bf16 may send several of them to other experts: the median tells."""
+        """Of a few tokens. In bf16 a rounding may route several of them to other experts: the median is compared."""
         return float(off_T.median()) if self._changes_routes else _second(off_T)
 
 
 def _second(off_T: Tensor) -> float:
-    """The second largest: one token may be at a tipping point, where a rounding decides."""
+    """The second largest: for one token a rounding may decide between two very different results."""
     return float(off_T.sort().values[max(0, len(off_T) - 2)])
 
 
@@ -143,8 +143,8 @@ def _rounded_otherwise(decoder: nn.Module, generator: torch.Generator) -> Iterat
 
 
 def _rounding(module: nn.Module, result: Tensor) -> Tensor:
-    """How far one number of a module's result may be off: by a unit of its dtype in the last place, and by that of fp32
-    for each of the summands in it, which add up as a random walk."""
+    """The largest error of one number of a module's result: a unit in the last place of its dtype, and of fp32 for each
+    of its summands, which add up as a random walk."""
     wide = result.float()
     weights = [weight for weight in module._parameters.values() if weight is not None and weight.ndim > 1]
     summands = max((weight.shape[-1] for weight in weights), default=1)
@@ -153,14 +153,14 @@ def _rounding(module: nn.Module, result: Tensor) -> Tensor:
 
 
 def _unit(hidden_TD: Tensor) -> float:
-    """As `_rounding`, of a product with hidden states, beside its size."""
+    """As `_rounding`, of a product with hidden states, relative to its size."""
     sums = hidden_TD.shape[-1] ** 0.5 * torch.finfo(torch.float32).eps
     return torch.finfo(hidden_TD.dtype).eps + sums
 
 
-def _off(found_TD: Tensor, right_TD: Tensor) -> Tensor:
-    """Of each token, the size of the difference beside that of what is right, [T]."""
-    wide = right_TD.float()
+def _off(found_TD: Tensor, correct_TD: Tensor) -> Tensor:
+    """The norm of each token's difference relative to the norm of the correct result, [T]."""
+    wide = correct_TD.float()
     off_T = torch.linalg.vector_norm(found_TD.float() - wide, dim=-1)
-    # Of zeros, as a head of zeros makes them, nothing is off where nothing differs.
+    # A head of zeros gives zeros: no difference relative to nothing is no error.
     return (off_T / torch.linalg.vector_norm(wide, dim=-1)).masked_fill(off_T == 0, 0.0)

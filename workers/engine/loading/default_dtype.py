@@ -1,7 +1,7 @@
-"""Torch has one default dtype for all threads of a process, and transformers changes it while it makes a model.
+"""Torch has one default dtype for all threads of a process, and transformers changes it while it creates a model.
 
-Whoever makes one beside an engine does it in turn with others who do, and while that engine's thread is paused: what
-it computes meanwhile would be of another dtype.
+So models are created one at a time, and while the thread of the engine is paused: what it computed meanwhile would be
+of another dtype.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from transformers import modeling_utils
 
-# In the thread that makes models beside an engine: what pauses that one.
+# In the thread that loads models for an engine: a context in which the engine's thread is paused.
 pausing: ContextVar[Callable[[], AbstractContextManager[Any]]] = ContextVar("pausing", default=nullcontext)
 
 _turn = RLock()

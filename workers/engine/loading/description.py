@@ -1,4 +1,4 @@
-"""What a worker announces of a base model, known without its weights."""
+"""What a worker announces of a base model, read without its weights."""
 
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,17 @@ from workers.engine.loading.model_files import empty_model, load_config
 
 
 def describe(directory: Path) -> Described:
-    """Of the directory's language model: its configuration's fields with the defaults of its class, also under the
-    names that other families have for one, and what of it is adapted.
+    """The fields of the language model's configuration, with the defaults of its class and under all names that
+    families have for them, and which layers an adapter changes.
 
     Raises:
         ValueError: transformers knows no such model, or an adapter on it would leave out part of a layer.
-        MemoryError: it has no memory to make the model without its weights.
+        MemoryError: there is no memory to create the model without its weights.
     """
     try:
         return _described(directory)
     except RuntimeError as error:
-        # As torch says it on a CPU.
+        # Torch's exception for it on a CPU.
         if is_out_of_memory(error):
             raise MemoryError from error
         raise

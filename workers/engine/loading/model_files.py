@@ -1,4 +1,4 @@
-"""What a Hugging Face directory holds, as transformers loads it: configuration, weights, tokenizer and end tokens."""
+"""Loads what a Hugging Face directory holds: configuration, weights, tokenizer and end tokens."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -17,10 +17,10 @@ from domain.model import NO_TOKENIZER, TOKENIZER_FILES
 from workers.engine.device.free_memory import free_bytes
 from workers.engine.failures import out_of_memory, refusing
 
-# Before it has transformers make a model, whoever may do so at the same time.
+# Imported before transformers creates a model: see there.
 from workers.engine.loading import default_dtype  # noqa: F401
 
-# Their angles depend on the longest sequence of the batch, so a neighbour would change a result.
+# Their angles depend on the longest sequence of the batch, so that a result would depend on other requests.
 BATCH_DEPENDENT_ROPE = {"dynamic", "longrope"}
 MOST_NAMED = 3
 NO_TEXT = "its files hold no token that has a text"
@@ -63,7 +63,7 @@ def load_model(directory: Path, device: torch.device, dtype: torch.dtype) -> Any
 
 
 def load_end_tokens(directory: Path, config: Any, tokenizer: Any | None) -> frozenset[int]:
-    """All of them: a chat model often ends its turn with a token that only its generation config names.
+    """From all places that name one: the token that ends a chat model's turn is often only in its generation config.
 
     Raises:
         ValueError: the generation config cannot be read, or something else than a token is named.
@@ -89,14 +89,14 @@ def _refuse_batch_dependent_rope(config: Any) -> None:
 
 
 def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch.dtype) -> None:
-    """Before anything is allocated: transformers makes what a file lacks, however large a configuration has it."""
-    # In torch's default dtype, so that no engine has to pause for it.
+    """Called before anything is allocated: transformers would create what a file lacks, however large."""
+    # In torch's default dtype, so that the engine need not be paused.
     model = empty_model(directory, config, torch.float32)
     sizes = [weight.numel() for weight in model.parameters()]
     weights, stored = sum(sizes), sum(file.stat().st_size for file in directory.rglob("*.safetensors"))
     if weights > stored:
         raise ValueError(f"config.json describes {weights} weights, more than safetensors files of {stored} bytes hold")
-    # One tensor at a time is there twice, when it is laid out for the kernels.
+    # One tensor at a time is in memory twice, when it is laid out for the kernels.
     size = (weights + max(sizes)) * dtype.itemsize + sum(buffer.nbytes for buffer in model.buffers())
     if size > (free := free_bytes(device)):
         raise out_of_memory(
@@ -106,7 +106,7 @@ def _check_size(directory: Path, config: Any, device: torch.device, dtype: torch
 
 
 def _refuse_unlike(found: Mapping[str, Any]) -> None:
-    """Whatever transformers did not find in the files it has filled with random numbers; tied weights it has found."""
+    """Raises ValueError for tensors that transformers did not find in the files, and has filled with random numbers."""
     if found["mismatched_keys"]:
         unlike = [f"{name} {list(theirs)} for {list(ours)}" for name, theirs, ours in sorted(found["mismatched_keys"])]
         raise ValueError(f"its files hold tensors of other shapes than config.json describes: {_listed(unlike)}")
@@ -125,13 +125,13 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def load_tokenizer(directory: Path) -> tuple[Any | None, str]:
-    """The tokenizer, or why there is none that can be used: a model is served by token ids without one."""
+    """The tokenizer, or None and the reason: without one a model is served by token ids."""
     if not any((directory / name).is_file() for name in TOKENIZER_FILES):
         return None, NO_TOKENIZER
     try:
         with refusing("the tokenizer cannot be loaded", directory):
             tokenizer = AutoTokenizer.from_pretrained(directory, local_files_only=True, trust_remote_code=False)
-            # Transformers makes an empty one where it finds the class, but not the vocabulary.
+            # Transformers creates an empty one where it finds the class, but not the vocabulary.
             has_text = bool(tokenizer.decode(list(range(len(tokenizer))), skip_special_tokens=True))
     except ValueError as error:
         return None, str(error)

@@ -1,4 +1,4 @@
-"""Base models come into memory beside the engine's loop, so that the sessions of other models go on meanwhile."""
+"""Loads base models in a thread beside the engine's, so that sessions on other models go on meanwhile."""
 
 import logging
 import threading
@@ -25,10 +25,10 @@ CLOSED = "the engine was closed before its base model was loaded"
 
 
 class ModelLoader:
-    """Loads one model at a time in a thread of its own, with half of the engine's threads. What is loaded stays."""
+    """Loads one model at a time, with half of the engine's number of threads. Loaded models stay in memory."""
 
     def __init__(self, config: EngineConfig, threads: int, paused: Callable[[], AbstractContextManager[Any]]) -> None:
-        """`threads` are the engine's; `paused` keeps its thread paused."""
+        """`threads` is the engine's number; `paused` is a context in which its thread is paused."""
         self._config = config
         self._executor = ThreadPoolExecutor(1, "model-loader", partial(_begin_thread, threads, paused))
         self._loads: dict[Path, Future[BaseModel]] = {}
@@ -36,10 +36,10 @@ class ModelLoader:
         self._is_closed = False
 
     def load(self, directory: Path) -> "Future[BaseModel]":
-        """The caller's own future: to cancel it is to wait no longer, and the model is loaded all the same, for whoever
-        asks next. What has failed is tried again.
+        """A future of the caller's own: if it is cancelled the model is loaded all the same, for the next caller. A
+        load that failed is tried again.
 
-        Fails with OperationFailedError, EngineClosedError, or with what is the machine's fault and may pass.
+        Fails with OperationFailedError, EngineClosedError, or with a fault of the machine that may be temporary.
         """
         own: Future[BaseModel] = Future()
         with self._lock:
@@ -53,7 +53,7 @@ class ModelLoader:
         return own
 
     def close(self) -> None:
-        """Waits for the model that is being loaded, which gives up at its next step, and for no other."""
+        """Waits for the load in progress, which ends at its next step; cancels the others."""
         with self._lock:
             self._is_closed = True
         self._executor.shutdown(cancel_futures=True)
@@ -75,7 +75,7 @@ class ModelLoader:
             give_back()
 
     def _check(self, ends: float) -> None:
-        """Raises when the load is to end here."""
+        """Raises once the load is to end."""
         if self._is_closed:
             raise EngineClosedError(CLOSED)
         if time.monotonic() > ends:
@@ -94,7 +94,7 @@ def _hand_on(own: "Future[BaseModel]", shared: "Future[BaseModel]") -> None:
     if shared.cancelled():
         fail(own, EngineClosedError(CLOSED))
     elif error := shared.exception():
-        # What is no Exception is a panic in others' Rust.
+        # A BaseException that is no Exception is a panic in the Rust of a library.
         fail(own, as_failure(error) if isinstance(error, Exception) else RuntimeError(in_a_line(error)))
     else:
         answer(own, shared.result())

@@ -1,4 +1,4 @@
-"""The sequences that decode together on one base model: admit, run, postprocess."""
+"""The sequences that decode together on one base model (continuous batching): admit, run, postprocess."""
 
 import math
 from collections.abc import Callable
@@ -18,15 +18,14 @@ from workers.engine.sampling.queue import SequenceQueue
 from workers.engine.sampling.sequences import GrowingSequence, Sampling
 from workers.engine.utilization import Utilization
 
-# Sequences that a session may have running even when the batch is full.
+# Sequences that each session may have running even when the batch is full.
 ALWAYS_PLACED = 2
 
 
 class DecodeBatch:
     """Sequences of any request, session and adapter share each forward pass; they join and leave at any step.
 
-    Row b of the cache holds `running[b]`. A step writes the last token of each running sequence,
-    so that the cache always holds all but the newest.
+    Row b of the cache holds `running[b]`: all of its tokens but the newest, which the next step writes.
     """
 
     def __init__(self, base: BaseModel, prefill_tokens: int, max_sequences: int, utilization: Utilization) -> None:
@@ -40,7 +39,7 @@ class DecodeBatch:
         self._running: list[GrowingSequence] = []
 
     def add(self, sampling: Sampling) -> None:
-        """Raises OperationFailedError when one of its sequences could not fit even alone."""
+        """Raises OperationFailedError when one of its sequences would not fit in the cache even alone."""
         longest = max((sequence.reserved_length for sequence in sampling.unfinished), default=0)
         if longest > self._cache_tokens:
             raise out_of_memory(f"A sequence of {longest} tokens does not fit; this device holds {self._cache_tokens}.")
@@ -49,12 +48,12 @@ class DecodeBatch:
 
     @torch.no_grad()
     def advance(self) -> bool:
-        """One token for every running sequence; whether there is more to do."""
-        newcomers = self._admit()
+        """Generates a token of every running sequence; returns whether there is more to do."""
+        joining = self._admit()
         before = len(self._running)
-        self._running += newcomers
+        self._running += joining
         hiddens = [self._decode(self._running[:before])] if before else []
-        hiddens += [sequence.prompt.last_hidden_1D for sequence in newcomers]
+        hiddens += [sequence.prompt.last_hidden_1D for sequence in joining]
         if hiddens:
             self._utilization.add(len(self._running))
             self._postprocess(self._base.logits(torch.cat(hiddens)))
@@ -63,7 +62,7 @@ class DecodeBatch:
         return bool(self._running or self._waiting)
 
     def fail(self, error: Exception) -> None:
-        """All requests in flight fail: the pass that they shared did."""
+        """Fails all requests in flight, since the pass that they shared failed."""
         self.abandon(lambda _: True, error)
         self._clear()
 
@@ -72,27 +71,27 @@ class DecodeBatch:
         self._stacks.clear()
 
     def abandon(self, is_meant: Callable[[Sampling], bool], error: Exception) -> None:
-        """Ends the requests that are meant, running and waiting."""
+        """Fails the requests for which `is_meant` is true, running and waiting."""
         for sampling in {sequence.sampling for sequence in [*self._running, *self._waiting]}:
             if is_meant(sampling):
                 self._drop(sampling, error)
 
     def _admit(self) -> list[GrowingSequence]:
-        newcomers = self._choose()
+        joining = self._choose()
         try:
-            return prefill(self._base, self._cache, self._running, newcomers, self._prefill_tokens)
-        except Exception as error:  # noqa: BLE001 - only the newcomers ran, so only they fail
+            return prefill(self._base, self._cache, self._running, joining, self._prefill_tokens)
+        except Exception as error:  # noqa: BLE001 - only the joining ran, so only they fail
             self._cache.wipe_from(len(self._running))
-            for sampling in {sequence.sampling for sequence in newcomers}:
+            for sampling in {sequence.sampling for sequence in joining}:
                 self._drop(sampling, as_failure(error))
             return []
 
     def _choose(self) -> list[GrowingSequence]:
-        """Who joins now: as many as there are places, cache and one pass of prompt tokens."""
+        """The sequences that join now: as many as fit in the batch, in the cache and in one pass of prompt tokens."""
         chosen: list[GrowingSequence] = []
         while self._waiting:
             sequence = self._waiting.first([*self._running, *chosen])
-            if not self._has_place(sequence, [*self._running, *chosen]):
+            if not self._has_room(sequence, [*self._running, *chosen]):
                 break
             if not self._fits([*self._running, *chosen, sequence]) or not self._is_one_pass([*chosen, sequence]):
                 break
@@ -100,8 +99,9 @@ class DecodeBatch:
             chosen.append(sequence)
         return chosen
 
-    def _has_place(self, sequence: GrowingSequence, running: list[GrowingSequence]) -> bool:
-        """Whoever has fewer than a few running may always join, so that nobody waits for another's long ones."""
+    def _has_room(self, sequence: GrowingSequence, running: list[GrowingSequence]) -> bool:
+        """Whether the batch has room; for a session with few running sequences always, so that it does not wait for the
+        long sequences of others."""
         own = sum(other.sampling.session_id == sequence.sampling.session_id for other in running)
         return len(running) < self._max_sequences or own < ALWAYS_PLACED
 
@@ -136,7 +136,7 @@ class DecodeBatch:
         diverged = {
             s.sampling for s, logprob in zip(self._running, logprobs, strict=True) if not math.isfinite(logprob)
         }
-        # From the last row down: the row that takes a freed place has been seen already.
+        # From the last row down, since the last row moves to a freed one.
         for row in reversed(range(len(tokens))):
             sequence = self._running[row]
             sequence.append(tokens[row], logprobs[row])
@@ -161,7 +161,7 @@ class DecodeBatch:
 
 
 def _cache_budget(device: torch.device) -> int:
-    """Bytes that the cache may take: half of what is free on a GPU, half of what this process may take on a CPU."""
+    """Bytes for the cache: half of a GPU's free memory, or half of what this process may use on a CPU."""
     if device.type == "cuda":
         return torch.cuda.mem_get_info(device)[0] // 2
     return total_bytes() // 2

@@ -1,4 +1,4 @@
-"""Running the prompts of sequences that join the decode batch."""
+"""Prefill: runs the prompts of sequences that join the decode batch."""
 
 import numpy as np
 import torch
@@ -11,22 +11,23 @@ from workers.engine.sampling.sequences import GrowingSequence
 
 
 def prefill(
-    base: BaseModel, cache: KvCache, running: list[GrowingSequence], newcomers: list[GrowingSequence], max_tokens: int
+    base: BaseModel, cache: KvCache, running: list[GrowingSequence], joining: list[GrowingSequence], max_tokens: int
 ) -> list[GrowingSequence]:
-    """Gives the newcomers the cache rows after those of `running`; returns them in the order of their rows.
+    """Gives the joining sequences the cache rows after those of `running`; returns them in the order of their rows.
 
-    A prompt is run once, by the first of its sequences; the others copy it, also from one that is running already.
+    A prompt is run once, for the first of its sequences; the others copy its part of the cache, also from a sequence
+    that is running already.
     """
-    if not newcomers:
+    if not joining:
         return []
     held_by = {sequence.prompt: row for row, sequence in enumerate(running)}
     leaders: list[GrowingSequence] = []
-    for sequence in newcomers:
+    for sequence in joining:
         if sequence.prompt not in held_by:
             held_by[sequence.prompt] = len(running) + len(leaders)
             leaders.append(sequence)
-    forks = [sequence for sequence in newcomers if sequence not in leaders]
-    cache.reserve(len(running) + len(newcomers), max(sequence.length + 1 for sequence in newcomers))
+    forks = [sequence for sequence in joining if sequence not in leaders]
+    cache.reserve(len(running) + len(joining), max(sequence.length + 1 for sequence in joining))
     if leaders:
         _run(base, cache, leaders, len(running), max_tokens)
     for row, fork in enumerate(forks, start=len(running) + len(leaders)):
@@ -35,7 +36,7 @@ def prefill(
 
 
 def _run(base: BaseModel, cache: KvCache, leaders: list[GrowingSequence], first_row: int, max_tokens: int) -> None:
-    """Only one alone may be longer than `max_tokens`; it is run in parts."""
+    """A prompt longer than `max_tokens` comes alone, and is run in parts (chunked prefill)."""
     adapters = [sequence.sampling.adapter for sequence in leaders]
     order = grouped(adapters)
     prompts = [leaders[index].prompt for index in order]

@@ -1,4 +1,4 @@
-"""What a model thinks of prompts: the logprobs of their own tokens, and the likeliest ones in their places."""
+"""Logprobs of prompts: of their own tokens, and of the likeliest tokens at each position."""
 
 from collections import deque
 from concurrent.futures import Future
@@ -18,7 +18,7 @@ from workers.engine.loading.base_model import BaseModel
 
 
 class PromptScoring:
-    """One prompt at a time, its logits in chunks; reads weights only."""
+    """Runs one prompt at a time, its logits in chunks. Only reads the weights."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class PromptScoring:
         return bool(self._scored)
 
     def advance(self) -> bool:
-        """One prompt; whether there are more."""
+        """Scores a prompt; returns whether there are more."""
         self._scored.append(self._score(self._left.popleft()))
         if self._left:
             return True
@@ -69,7 +69,7 @@ class PromptScoring:
         return ScoredPrompt(logprobs=logprobs, top=self._top, top_tokens=top_tokens, top_logprobs=top_logprobs)
 
     def _score_rows(self, hidden_CD: Tensor, next_C: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logprobs [C] of the next tokens, as the trainer has them; the likeliest tokens and theirs, [C, top]."""
+        """Logprobs [C] of the next tokens, as the trainer computes them; the likeliest tokens and theirs, [C, top]."""
         logits_CV = self._base.logits(hidden_CD)
         logprobs_C, _ = self._base.backend.target_logprobs(logits_CV, next_C)
         values_CK, tokens_CK = logits_CV.topk(min(self._top, self._base.vocab_size))

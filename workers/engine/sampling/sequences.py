@@ -1,4 +1,4 @@
-"""A sample request in flight: its prompts and the sequences that grow from them."""
+"""A sample request in flight: its prompts and the sequences that are generated from them."""
 
 from concurrent.futures import Future
 from functools import cached_property
@@ -16,7 +16,7 @@ from workers.engine.sampling.stopping import StopStrings
 
 
 class Prompt:
-    """Tokens int32 [T]; once they have been run, the hidden state of the last, [1, D]."""
+    """Tokens int32 [T] and, once they have been run, the hidden state of the last, [1, D]."""
 
     last_hidden_1D: Tensor
 
@@ -25,7 +25,7 @@ class Prompt:
 
 
 class GrowingSequence:
-    """One completion in the making."""
+    """A completion that is being generated."""
 
     def __init__(self, sampling: "Sampling", prompt: Prompt, prompt_index: int, sequence_index: int) -> None:
         request = sampling.request
@@ -44,7 +44,7 @@ class GrowingSequence:
 
     @property
     def reserved_length(self) -> int:
-        """The length that it may reach."""
+        """The most tokens that it may have, with its prompt."""
         return len(self.prompt.tokens) + self._most_tokens
 
     def next_uniform(self) -> float:
@@ -70,10 +70,10 @@ class GrowingSequence:
 
 
 class Sampling:
-    """A request on its way to its future; its sequences are prompt-major, as in the result.
+    """A request and its future; the sequences are prompt-major, as in the result.
 
     Raises:
-        OperationFailedError: INVALID_INPUT, for what this model cannot run.
+        OperationFailedError: INVALID_INPUT, for stop strings without a tokenizer, or tokens outside the vocabulary.
     """
 
     def __init__(
@@ -110,12 +110,12 @@ class Sampling:
         if self.sequences and not self.unfinished:
             sequences = tuple(sequence.result() for sequence in self.sequences)
             answer(self.future, SampleResult(sequences, self.adapter.step, len(self.request.prompts)))
-            self.let_go()
+            self.release()
 
     def fail(self, error: Exception) -> None:
         fail(self.future, error)
-        self.let_go()
+        self.release()
 
-    def let_go(self) -> None:
-        """Breaks the circle of request and sequences, which would keep the adapter's memory for the collector."""
+    def release(self) -> None:
+        """Breaks the reference cycle with the sequences, which would keep the adapter's memory until a collection."""
         self.sequences = []

@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
-# What decoders put for bytes that are no character, or not yet one.
+# What decoders return for bytes that are no complete character.
 INCOMPLETE = "\ufffd"
 # A character has up to four bytes, and each token with text at least one of them.
 TOKENS_BEFORE_LAST = 3
-# How much of the prompt is decoded before a completion.
+# Of the prompt, decoded before a completion as its context.
 PROMPT_TOKENS = 16
 
 
 class StopStrings:
-    """Watches one completion token by token.
+    """Looks for stop strings in one completion, token by token.
 
-    Its text is what it adds to the prompt's, special tokens and all: some decoders strip the first space of what
-    they are given, and a character may have begun in the prompt. A few tokens are decoded for each one that comes:
-    the latest ones with whole characters, as context, and those after them.
+    The completion's text is what it adds to the prompt's text, special tokens included: some decoders strip the first
+    space of what they are given, and a character may have begun in the prompt. For each new token a few tokens are
+    decoded: the last ones that end with a whole character, as context, and those after them.
     """
 
     def __init__(self, stops: tuple[str, ...], tokenizer: Any, prompt: np.ndarray) -> None:

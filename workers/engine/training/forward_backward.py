@@ -1,4 +1,4 @@
-"""One forward-backward call, a micro-batch at a time."""
+"""A forward-backward call, run a micro-batch at a time."""
 
 import math
 from collections import deque
@@ -23,9 +23,9 @@ from workers.engine.training.vectors import is_finite
 
 
 class ForwardBackwardCall:
-    """Gradients gather aside and reach the adapter at the end, whole and finite, or never.
+    """Accumulates gradients of its own and adds them to the adapter's at the end, if they are all finite.
 
-    `seed` draws the dropout masks, which act in cross-entropy only.
+    `seed` draws the dropout masks, which are used in cross-entropy only.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class ForwardBackwardCall:
         self._request, self._base, self._seed = request, base, seed
         self._horizon = request.horizon or config.horizon
         self._call = PackedCall(request)
-        # A mask is one sample's own, so samples that are dropped out share nothing.
+        # Masks differ between samples, so that with dropout samples have no common prefix.
         self._left = deque(self._call.cut(config.micro_batch_tokens, shares=not self._is_dropped_out))
         self._targets_T = torch.from_numpy(request.targets_T.astype("int64")).to(base.device)
         self._arrays = TokenArrays.of(request, base.device)
@@ -61,7 +61,7 @@ class ForwardBackwardCall:
         return not self._request.forward_only
 
     def loss(self, hidden_TD: Tensor) -> Tensor | None:
-        """The upcoming micro-batch's part of the loss, from its hidden states; None where nothing is trained."""
+        """The upcoming micro-batch's part of the loss, from its hidden states [T, D]; None where nothing is trained."""
         batch = self._upcoming()
         self.has_begun = True
         index_N = batch.index_N
@@ -76,18 +76,18 @@ class ForwardBackwardCall:
         return (self._scales_T[index_N].float() * losses_N).sum()
 
     def add(self, gradients: Iterable[Tensor]) -> None:
-        """Those of `loss` by the adapter's leaves."""
+        """Adds the gradients of `loss` by the adapter's leaves."""
         views = [leaf for matrices in self.adapter.layout.matrices(self._gradients) for leaf in matrices.leaves]
         for view, gradient in zip(views, gradients, strict=True):
             view += gradient
 
     def has_more(self) -> bool:
-        """Called when the upcoming micro-batch is done: the next one is upcoming then."""
+        """Called when the upcoming micro-batch is done: takes the next one, and returns whether there is one."""
         self._take_next()
         return self.upcoming is not None
 
     def finish(self) -> None:
-        """Called when none is left: the gradients are added and the call is answered, or neither.
+        """Called when no micro-batch is left: adds the gradients and sets the result, or does neither.
 
         Raises OperationFailedError, NON_FINITE.
         """
@@ -101,7 +101,7 @@ class ForwardBackwardCall:
         fail(self.future, error)
 
     def dropout(self) -> Dropout | None:
-        """What the upcoming micro-batch is dropped out with."""
+        """The dropout of the upcoming micro-batch."""
         if not self._is_dropped_out:
             return None
         batch = self._upcoming()

@@ -1,4 +1,4 @@
-"""A forward-backward call cut into forward passes of bounded size, in which a common beginning is run once."""
+"""A forward-backward call cut into forward passes of bounded size, in which a common prefix is run once."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from torch import Tensor
 
 from domain.forward_backward import ForwardBackwardRequest
 
-# A shorter common beginning costs more in bookkeeping than it saves.
+# A shorter common prefix costs more in bookkeeping than it saves.
 LEAST_PREFIX = 16
 
 
@@ -44,8 +44,8 @@ def cut(samples: list[np.ndarray], max_tokens: int, shares: bool) -> list[list[F
 
 
 def _joined(family: Family, samples: list[np.ndarray], index: int) -> tuple[int, int]:
-    """The family's prefix with sample `index` in it, and the tokens that this adds; prefix 0 when it had better stay
-    alone."""
+    """The family's prefix once sample `index` is in it, and the tokens that this adds to the pass; prefix 0 where it
+    should not join."""
     known, tokens = samples[family.samples[0]], samples[index]
     most = min(len(known), len(tokens)) - 1
     if len(family.samples) > 1:
@@ -58,14 +58,14 @@ def _joined(family: Family, samples: list[np.ndarray], index: int) -> tuple[int,
 
 
 def _common(one: np.ndarray, other: np.ndarray) -> int:
-    """How many tokens both begin with."""
+    """The length of the common prefix."""
     differences = np.flatnonzero(one != other)
     return int(differences[0]) if len(differences) else len(one)
 
 
 @dataclass(frozen=True)
 class MicroBatch:
-    """Rows of a pass: family after family, the common prefix and then what each sample goes on with.
+    """Rows of a pass: family after family, the common prefix and then the rest of each sample.
 
     `tokens_T` and `positions_T` are the rows'. Wanted token n of the call, number `index_N[n]` in it, is predicted
     from row `rows_N[n]`; a row of a prefix may predict tokens of several samples.
@@ -89,8 +89,8 @@ class MicroBatch:
 
 
 class PackedCall:
-    """A sample is run up to its last wanted token only: the last trained one, or the last of all if all logprobs are
-    returned. Nothing later can change what came before."""
+    """The packed tokens of a call. A sample is run up to its last wanted token only: the last trained one, or the very
+    last if all logprobs are returned, since later tokens do not change earlier ones."""
 
     def __init__(self, request: ForwardBackwardRequest) -> None:
         self._starts = request.offsets[:-1]

@@ -1,4 +1,4 @@
-"""An optim-step: the accumulated gradients, clipped if asked, become a change of the weights."""
+"""An optim-step: applies the accumulated gradients, clipped if asked, to the weights."""
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from workers.engine.training.vectors import is_finite, norm
 
 @torch.no_grad()
 def optim_step(adapter: Adapter, request: OptimStepRequest) -> OptimStepResult:
-    """Divides the accumulated gradients by nothing and clears them. The metrics are L2 norms over the whole adapter.
+    """Applies the sum of the accumulated gradients and clears it. The metrics are L2 norms over the whole adapter.
 
     Raises:
         OperationFailedError: INVALID_INPUT when nothing was accumulated; NON_FINITE when the gradients or the

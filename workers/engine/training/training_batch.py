@@ -28,15 +28,15 @@ class TrainingBatch:
         self._calls.append(call)
 
     def advance(self) -> bool:
-        """One pass for the call that has waited longest, and for those that fit in beside it; whether there are
-        more."""
+        """Runs a pass for the call that has waited longest and for others that fit beside it; returns whether there are
+        more calls."""
         if not self._calls:
-            # All were abandoned.
+            # All calls were abandoned.
             return False
         chosen = self._choose()
         done = chosen if self._run(chosen) else []
         if not done and len(chosen) > 1:
-            # One of them is at fault, or all together do not fit: each shows alone.
+            # One of them is at fault, or all together do not fit in memory: each is run alone to find out.
             done = [call for call in chosen if self._run([call])]
         for call in chosen:
             self._calls.remove(call)
@@ -48,7 +48,7 @@ class TrainingBatch:
         self.abandon(lambda _: True, error)
 
     def abandon(self, is_meant: Callable[[ForwardBackwardCall], bool], error: Exception) -> None:
-        """Ends the calls that are meant."""
+        """Fails the calls for which `is_meant` is true."""
         for call in filter(is_meant, list(self._calls)):
             self._calls.remove(call)
             call.fail(error)
@@ -64,7 +64,7 @@ class TrainingBatch:
         return chosen
 
     def _go_on(self, call: ForwardBackwardCall) -> None:
-        """With its next micro-batch, or to its end."""
+        """To its next micro-batch, or to its end."""
         try:
             if call.has_more():
                 self._calls.append(call)
@@ -74,8 +74,8 @@ class TrainingBatch:
             call.fail(as_failure(error))
 
     def _run(self, calls: Sequence[ForwardBackwardCall]) -> bool:
-        """The upcoming micro-batches of all in one pass. A failure ends a call that was alone, and leaves several as
-        they were."""
+        """Runs the upcoming micro-batches of all calls in one pass; returns whether it succeeded. A failure ends a call
+        that was alone, and leaves several calls unchanged."""
         try:
             self._pass([call for call in calls if call.upcoming])
         except Exception as error:  # noqa: BLE001 - the boundary between one call and those that run beside it

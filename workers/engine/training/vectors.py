@@ -1,4 +1,4 @@
-"""What one number says of a whole vector of millions, at the memory's speed."""
+"""Reductions of vectors of millions of numbers, at the memory's bandwidth."""
 
 import math
 
@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch.linalg import vector_norm
 
-# Of which the squares are summed in fp32, and in fp64 from there on.
+# Squares are summed in fp32 within blocks of this size, and the sums of blocks in fp64.
 BLOCK = 1024
-# Where no square that matters is too large or too small for fp32.
+# Norms between these: no square that matters overflows or underflows in fp32.
 SAFE_NORMS = (1e-12, 1e18)
 
 
