@@ -1,7 +1,8 @@
 """Model resources: made, read, listed, kept longer, stopped, and expired with their sessions."""
 
-from collections.abc import Iterable, Iterator
-from itertools import count
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, count, islice
+from typing import Any
 from uuid import uuid4
 
 from domain.codec import decode, encode
@@ -45,38 +46,31 @@ class AllModelResources:
 
     def get(self, resources_id: str, owner: str) -> ModelResources:
         """Raises NotFoundError, for another owner's as for none."""
-        found = self._find(resources_id)
-        if found is None or found.spec.owner != owner:
+        found = self._find([resources_id])
+        if not found or found[0].spec.owner != owner:
             raise NotFoundError("no such model resources")
-        return found
+        return found[0]
 
-    def _find(self, resources_id: str) -> ModelResources | None:
-        spec, status, created_at, updated_at, kept_until, used_at = self._context.redis.hmget(
-            keys.resources(resources_id), FIELDS
-        )
-        if spec is None:
-            return None
-        known, ready = decode(spec, ModelResourcesSpec), status == b"READY"
-        expires_at = self._last_used(resources_id, float(used_at or created_at)) + known.inactive_timeout
-        return ModelResources(
-            id=resources_id,
-            spec=known,
-            status=ModelResourcesStatus(status.decode()),
-            created_at=float(created_at),
-            updated_at=float(updated_at),
-            expires_at=max(expires_at, float(kept_until or 0)) if ready else None,
-        )
-
-    def _last_used(self, resources_id: str, before: float) -> float:
-        """By an active session, or else `before`: when one ended, or they were made."""
-        ids = [id.decode() for id in self._context.redis.smembers(keys.resources_sessions(resources_id))]
-        return max([before, *(session.updated_at for session in self._sessions.find(ids) if session)])
+    def _find(self, ids: Sequence[str]) -> list[ModelResources]:
+        """Those of many ids that there are, in two round trips."""
+        with self._context.redis.pipeline(transaction=False) as pipeline:
+            for id in ids:
+                pipeline.hmget(keys.resources(id), FIELDS)
+            for id in ids:
+                pipeline.smembers(keys.resources_sessions(id))
+            replies = pipeline.execute()
+        rows, attached = replies[: len(ids)], replies[len(ids) :]
+        sessions = iter(self._sessions.find(id.decode() for id in chain.from_iterable(attached)))
+        used_at = [
+            max((each.updated_at for each in islice(sessions, len(own)) if each), default=0.0) for own in attached
+        ]
+        return [_resources(*each) for each in zip(ids, rows, used_at, strict=True) if each[1][0] is not None]
 
     def newest(self, owner: str) -> Iterator[ModelResources]:
         """All of the owner's, newest first; read as far as they are taken."""
         for start in count(0, PAGE):
             ids = self._context.redis.zrevrange(keys.owner_resources(owner), start, start + PAGE - 1)
-            yield from (found for id in ids if (found := self._find(id.decode())))
+            yield from self._find([id.decode() for id in ids])
             if len(ids) < PAGE:
                 return
 
@@ -132,8 +126,24 @@ class AllModelResources:
 
     def _remove(self, resources_id: str) -> None:
         """Once the last of their sessions has been removed."""
-        found = self._find(resources_id)
+        found = self._find([resources_id])
         if found and not int(self._context.redis.hget(keys.resources(resources_id), "sessions") or 0):
-            self._context.redis.zrem(keys.owner_resources(found.spec.owner), resources_id)
+            self._context.redis.zrem(keys.owner_resources(found[0].spec.owner), resources_id)
             self._context.redis.zrem(STOPPED, resources_id)
             self._context.redis.delete(keys.resources(resources_id))
+
+
+def _resources(resources_id: str, row: list[Any], used_by_sessions_at: float) -> ModelResources:
+    """From the values of FIELDS, and when an active session last used them."""
+    spec, status, created_at, updated_at, kept_until, used_at = row
+    known, ready = decode(spec, ModelResourcesSpec), status == b"READY"
+    # By an active session, or else when one ended, or they were made.
+    last_used = max(float(used_at or created_at), used_by_sessions_at)
+    return ModelResources(
+        id=resources_id,
+        spec=known,
+        status=ModelResourcesStatus(status.decode()),
+        created_at=float(created_at),
+        updated_at=float(updated_at),
+        expires_at=max(last_used + known.inactive_timeout, float(kept_until or 0)) if ready else None,
+    )

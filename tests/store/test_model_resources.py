@@ -39,6 +39,21 @@ def statuses(bench: Bench, resources: ModelResources, session: Session) -> tuple
     return found.status.value, bench.store.sessions.get(session.id).status.value
 
 
+def test_many_are_listed_in_a_few_round_trips(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each knows when its own sessions last used it."""
+    three = [made(bench) for _ in range(3)]
+    session = attached(bench, three[1])
+    for resources in three:
+        age(bench, 100, f"resources:{resources.id}")
+    last_used = bench.store.sessions.get(session.id).updated_at
+    monkeypatch.setattr(bench.redis, "hmget", None)  # all are read through pipelines
+    newest = list(bench.store.model_resources.newest(SPEC.owner))
+    assert {each.id for each in newest} == {each.id for each in three}
+    expires_at = {each.id: each.expires_at for each in newest}
+    assert expires_at[three[1].id] == last_used + TIMEOUT
+    assert expires_at[three[0].id] == three[0].created_at - 100 + TIMEOUT
+
+
 def test_inactive_resources_expire_with_their_sessions(bench: Bench) -> None:
     resources = made(bench)
     session = attached(bench, resources)
