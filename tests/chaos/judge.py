@@ -22,11 +22,8 @@ from workers.engine.engine import Engine
 def judge(settings: Settings, stories: list[Story], faults: Counter[str], model: Path) -> Report:
     """`settings` are those of the stack's workers, which is ready."""
     report = Report(faults=faults)
-    config = EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64)
-    engine = Engine(config)
-    engine.start()
     objects = open_objects(settings.objects_url, settings.data_dir)
-    with closing(open_store(settings)) as store, closing(engine):
+    with closing(open_store(settings)) as store, closing(started_engine(settings)) as engine:
         for story in stories:
             _count_requests(report, story)
             if story.error is None:
@@ -41,6 +38,13 @@ def judge(settings: Settings, stories: list[Story], faults: Counter[str], model:
         leftovers.end_all(stories)
         report.differences += leftovers.left_over(settings)
     return report
+
+
+def started_engine(settings: Settings) -> Engine:
+    """As the workers have it, for runs that nothing disturbs."""
+    engine = Engine(EngineConfig(device="cpu", kernels=settings.kernels, torch_threads=1, micro_batch_tokens=64))
+    engine.start()
+    return engine
 
 
 def _count_requests(report: Report, story: Story) -> None:

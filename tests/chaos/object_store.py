@@ -1,5 +1,6 @@
 """Where objects are: on a disk, or in a bucket behind a proxy that is slow, breaks off, or says that it is too busy."""
 
+import logging
 import os
 import random
 import socket
@@ -50,6 +51,8 @@ class BucketProxy(TcpProxy):
 @contextmanager
 def bucket_behind_proxy() -> Iterator[tuple[dict[str, str], BucketProxy]]:
     """With the environment that leads to it, which this process has meanwhile too, but for CELERITY_OBJECTS_URL."""
+    # It tells of every request, and what is broken off has tracebacks there.
+    logging.getLogger("werkzeug").setLevel(logging.CRITICAL)
     with serving_bucket() as bucket, BucketProxy(bucket.endpoint) as proxy:
         environment = {**bucket.environment, "AWS_ENDPOINT_URL": f"http://{proxy.address}"}
         with patch.dict(os.environ, environment):

@@ -13,6 +13,8 @@ class Report:
     lost: int = 0
     doubled: int = 0
     standstills: int = 0
+    # By a Redis that lost its last writes.
+    forgotten: int = 0
     retries: int = 0
     sessions: Counter[str] = field(default_factory=Counter)
     without_effect: Counter[str] = field(default_factory=Counter)
@@ -40,7 +42,7 @@ class Report:
         at = {share: 1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1.0)}
         lines = [
             f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}, "
-            f"sessions that stand still {self.standstills}",
+            f"forgotten {self.forgotten}, sessions that stand still {self.standstills}",
             f"sessions: {dict(self.sessions)}; {self.checkpoints} checkpoints kept, {self.deleted} deleted",
             f"ended without effect: {dict(self.without_effect)}; too late to cancel {self.too_late}",
             f"refused after a stop {self.refused}; logged {self.logged}; expired {self.expired}",

@@ -26,7 +26,7 @@ def kill_api_process(deployment: Deployment, rng: random.Random) -> None:
     master = deployment.processes["api"].pid
     pids = [int(pid) for pid in Path(f"/proc/{master}/task/{master}/children").read_text().split()]
     if pids:
-        _signal(rng.choice(pids), signal.SIGKILL)
+        send_signal(rng.choice(pids), signal.SIGKILL)
 
 
 def kill_valkey(deployment: Deployment, _: random.Random) -> None:
@@ -59,11 +59,11 @@ def freeze_valkey(deployment: Deployment, _: random.Random) -> None:
 
 def _stop_for(deployment: Deployment, name: str, seconds: float) -> None:
     pid = deployment.processes[name].pid
-    _signal(pid, signal.SIGSTOP)
+    send_signal(pid, signal.SIGSTOP)
     time.sleep(seconds)
-    _signal(pid, signal.SIGCONT)
+    send_signal(pid, signal.SIGCONT)
 
 
-def _signal(pid: int, number: signal.Signals) -> None:
+def send_signal(pid: int, number: signal.Signals) -> None:
     with suppress(ProcessLookupError):
         os.kill(pid, number)
