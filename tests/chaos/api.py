@@ -4,6 +4,7 @@ from typing import Any, NamedTuple, Protocol
 
 import httpx
 
+from domain.forward_backward import Dro, Grpo, Loss
 from domain.operation import ErrorCode, OperationKind
 from testing.bodies import Json
 from tests.chaos.plan import Operation
@@ -43,3 +44,18 @@ class Api(Protocol):
 
     def view(self, kind: OperationKind, result: Any) -> Json:
         """What `End.data` says of the engine's result, checkpoints excepted."""
+
+
+def loss_config(loss: Loss) -> Json:
+    """As both dialects write it, where its bounds are the defaults."""
+    name = str(loss.__struct_config__.tag)
+    config: Json = {"type": f"LOSS_TYPE_{name.upper()}"}
+    if isinstance(loss, Grpo):
+        config["grpo_params"] = {
+            "beta": loss.beta,
+            "agg_type": f"GRPO_LOSS_AGGREGATION_TYPE_{loss.aggregation.name}",
+            "ratio_type": f"GRPO_LOSS_RATIO_TYPE_{loss.ratio_type.name}",
+        }
+    elif isinstance(loss, Dro):
+        config["dro_params"] = {"beta": loss.beta}
+    return config

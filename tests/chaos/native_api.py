@@ -5,15 +5,15 @@ from typing import Any
 import httpx
 import orjson
 
-from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, Grpo
+from domain.forward_backward import ForwardBackwardRequest, Grpo
 from domain.operation import ErrorCode, OperationKind
 from domain.optim_step import OptimStepRequest
 from domain.sample import SampleRequest
 from schemas.forward_backward import ForwardBackwardResultSchema
 from schemas.optim_step import OptimStepResultSchema
 from schemas.sampling import SampleResultSchema
-from testing.bodies import SESSIONS, Json, prompt, sample_body, step_body, train_body
-from tests.chaos.api import End
+from testing.bodies import SESSIONS, Json, prompt, sample_body, step_body
+from tests.chaos.api import End, loss_config
 from tests.chaos.plan import Operation
 from tests.chaos.requests import samples_of
 from tests.chaos.retrying_client import RetryingClient
@@ -90,8 +90,13 @@ def _body(request: Any) -> Json:
 
 
 def _train_body(request: ForwardBackwardRequest) -> Json:
-    names = {"advantages": request.advantages_T, "generator_logprobs": request.generator_logprobs_T}
+    names = {
+        "advantages": request.advantages_T,
+        "generator_logprobs": request.generator_logprobs_T,
+        "reference_logprobs": request.reference_logprobs_T,
+    }
     policy = {name: samples_of(request, array) for name, array in names.items() if array is not None}
+    field = "grpo_inputs" if isinstance(request.loss, Grpo) else "policy_inputs"
     samples = []
     for index, tokens in enumerate(samples_of(request, request.tokens_T)):
         inputs: Json = {
@@ -99,9 +104,6 @@ def _train_body(request: ForwardBackwardRequest) -> Json:
             "loss_mask": {"data": [int(weight) for weight in samples_of(request, request.weights_T)[index]]},
         }
         if policy:
-            inputs["grpo_inputs"] = {name: {"data": arrays[index]} for name, arrays in policy.items()}
+            inputs[field] = {name: {"data": arrays[index]} for name, arrays in policy.items()}
         samples.append({"model_input": prompt(tokens), "loss_inputs": inputs})
-    if isinstance(request.loss, CrossEntropy):
-        return train_body(samples, "LOSS_TYPE_CROSS_ENTROPY")
-    assert isinstance(request.loss, Grpo)
-    return train_body(samples, agg_type=request.loss.aggregation.value)
+    return {"samples": samples, "loss": loss_config(request.loss)}

@@ -8,12 +8,17 @@ from typing import NamedTuple
 import msgspec
 
 from domain.checkpoint import CheckpointRequest
+from domain.forward_backward import Aggregation, CrossEntropy
 from domain.operation import OperationKind
 from domain.session import Dialect
 from domain.weights_sync import WeightsSyncRequest
 from tests.chaos import requests
 
 SESSION_LENGTH = 80
+CROSS_ENTROPY = {
+    Dialect.NATIVE: CrossEntropy(),
+    Dialect.TOGETHER: CrossEntropy(aggregation=Aggregation.SUM),
+}
 CHECKPOINTS = (OperationKind.TRAINING_CHECKPOINT, OperationKind.INFERENCE_CHECKPOINT)
 
 
@@ -119,12 +124,13 @@ def _round(rng: random.Random, dialect: Dialect) -> list[Operation]:
 
 
 def _training(rng: random.Random, dialect: Dialect) -> Operation:
+    loss = requests.loss(rng, CROSS_ENTROPY[dialect])
     if dialect is Dialect.NATIVE:
-        return Operation(OperationKind.FORWARD_BACKWARD, requests.training(rng, requests.native_loss(rng)))
+        return Operation(OperationKind.FORWARD_BACKWARD, requests.training(rng, loss))
     uploads = rng.random() < 0.3
     if rng.random() < 0.2:
         return Operation(OperationKind.CUSTOM_FORWARD_BACKWARD, requests.custom_training(rng), uploads)
-    training = requests.training(rng, requests.together_loss(rng), forward_only=rng.random() < 0.2)
+    training = requests.training(rng, loss, forward_only=rng.random() < 0.2)
     return Operation(OperationKind.FORWARD_BACKWARD, training, uploads)
 
 

@@ -31,14 +31,10 @@ LOGPROB = -3.0
 NON_FINITE_LOGPROB = -300.0
 
 
-def native_loss(rng: random.Random) -> Loss:
-    return CrossEntropy() if rng.random() < 0.5 else Grpo(aggregation=rng.choice(MEANS))
-
-
-def together_loss(rng: random.Random) -> Loss:
+def loss(rng: random.Random, cross_entropy: CrossEntropy) -> Loss:
+    """Any, where dialects have their own aggregation of the cross-entropy."""
     grpo = Grpo(beta=rng.choice([0.0, 0.5]), aggregation=rng.choice(MEANS), ratio_type=rng.choice(list(RatioType)))
-    summed = CrossEntropy(aggregation=Aggregation.SUM)
-    losses: list[Loss] = [summed, grpo, ImportanceSampling(), Ppo(), Cispo(), Dro(beta=0.5), Dppo()]
+    losses: list[Loss] = [cross_entropy, grpo, ImportanceSampling(), Ppo(), Cispo(), Dro(beta=0.5), Dppo()]
     return rng.choice(losses)
 
 

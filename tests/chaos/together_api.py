@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import orjson
 
-from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, Grpo, Loss, WeightedLogprobs
+from domain.forward_backward import CrossEntropy, ForwardBackwardRequest, WeightedLogprobs
 from domain.operation import OperationKind
 from domain.optim_step import OptimStepRequest
 from domain.sample import SampleRequest
@@ -13,7 +13,7 @@ from domain.weights_sync import WeightsSyncRequest
 from schemas.together import forward_backward, sampling
 from schemas.together.operations import CODES
 from testing.bodies import Json, prompt
-from tests.chaos.api import End
+from tests.chaos.api import End, loss_config
 from tests.chaos.native_api import LORA
 from tests.chaos.plan import Operation
 from tests.chaos.requests import samples_of
@@ -114,7 +114,7 @@ def _body(request: Any) -> Json:
             gradients = [{"data": values} for values in samples_of(request, request.weights_T)]
             return {"samples": _samples(request, {}), "gradients": gradients}
         case ForwardBackwardRequest():
-            body = {"samples": _samples(request, _loss_inputs(request)), "loss": _loss(request.loss)}
+            body = {"samples": _samples(request, _loss_inputs(request)), "loss": loss_config(request.loss)}
             return {**body, "forward_only": request.forward_only, "return_loss_fn_outputs": request.return_logprobs}
         case OptimStepRequest():
             names = ("learning_rate", "weight_decay", "grad_clip_norm")
@@ -156,17 +156,3 @@ def _samples(request: ForwardBackwardRequest, arrays: Json) -> list[Json]:
         }
         for index, tokens in enumerate(samples_of(request, request.tokens_T))
     ]
-
-
-def _loss(loss: Loss) -> Json:
-    tag = str(loss.__struct_config__.tag)
-    config: Json = {"type": f"LOSS_TYPE_{tag.upper()}"}
-    if isinstance(loss, Grpo):
-        config["grpo_params"] = {
-            "beta": loss.beta,
-            "agg_type": f"GRPO_LOSS_AGGREGATION_TYPE_{loss.aggregation.name}",
-            "ratio_type": f"GRPO_LOSS_RATIO_TYPE_{loss.ratio_type.name}",
-        }
-    elif hasattr(loss, "beta"):
-        config["dro_params"] = {"beta": loss.beta}
-    return config
