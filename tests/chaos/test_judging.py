@@ -42,7 +42,7 @@ def engine() -> Iterator[Engine]:
 
 def a_run(dialect: Dialect) -> SessionRun:
     """Of all operations of a plan, none of which has been told to have ended."""
-    sessions = plan(seed=3, length=60)
+    sessions = plan(seed=3, length=24)
     chosen = next(session for session in sessions if session.dialect is dialect)
     spec = SessionSpec(
         base_model=CARD, lora=LoraConfig(rank=4, alpha=8, dropout=0.1), seed=7, publishes=dialect is Dialect.TOGETHER
