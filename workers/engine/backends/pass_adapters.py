@@ -2,12 +2,20 @@
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
+
+from torch import Tensor
 
 from workers.engine.adapters.rows import AdapterRows
-from workers.engine.backends.torch.stacked import StackedAdapters
 
 T = TypeVar("T")
+
+
+class Stacked(Protocol):
+    """The adapters of a pass whose rows are all some adapter's, as one product for all of them."""
+
+    def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
+        """scale * B A x of each row's own A and B, [T, outputs], in the dtype that products are computed in."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +25,7 @@ class PassAdapters:
 
     length: int
     rows: Sequence[AdapterRows] = ()
-    stacked: StackedAdapters | None = None
+    stacked: Stacked | None = None
     _layouts: dict[Hashable, Any] = field(default_factory=dict)
 
     def layout(self, make: Callable[..., T], *key: Hashable) -> T:

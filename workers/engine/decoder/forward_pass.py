@@ -8,8 +8,7 @@ from torch import Tensor
 
 from workers.engine.adapters.rows import AdapterRows
 from workers.engine.backends.attention_layer import Attention
-from workers.engine.backends.pass_adapters import PassAdapters
-from workers.engine.backends.torch.stacked import StackedAdapters
+from workers.engine.backends.pass_adapters import PassAdapters, Stacked
 
 
 @dataclass(frozen=True)
@@ -24,7 +23,7 @@ class ForwardPass:
     positions_T: Tensor
     attention: Attention
     adapter_rows: Sequence[AdapterRows] = ()
-    stacked: StackedAdapters | None = None
+    stacked: Stacked | None = None
 
     @cached_property
     def adapters(self) -> PassAdapters:

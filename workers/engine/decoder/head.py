@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from workers.engine.backends.backend import Backend, FrozenLinear, FrozenProduct
-from workers.engine.backends.torch.explicit_attention import capped, softcap_derivative
+from workers.engine.backends.softcap import capped, softcap_derivative
 
 # Names in configurations: a logit is multiplied by the first kind, divided by the second and capped by the third.
 MULTIPLIERS = ("logit_scale", "output_multiplier")

@@ -5,7 +5,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workers.engine.backends.torch.logprobs import chunks
 from workers.engine.decoder.head import Head
 
 # Logits held at once, in elements: 64 MiB in fp32. A packed head's product is as fast with fewer, which glibc need not
@@ -54,5 +53,6 @@ class _TargetLogprobs(torch.autograd.Function):
 
 
 def head_chunks(count: int, head: Head) -> list[slice]:
-    """`count` rows in parts whose logits may be held at once."""
-    return chunks(count, head.outputs, PACKED_CHUNK_ELEMENTS if head.is_packed else CHUNK_ELEMENTS)
+    """`count` rows in parts whose logits may be held at once, but of one row at least."""
+    size = max(1, (PACKED_CHUNK_ELEMENTS if head.is_packed else CHUNK_ELEMENTS) // head.outputs)
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -9,8 +9,8 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from workers.engine.backends.attention_layer import AttentionLayer
 from workers.engine.backends.kv_cache import LENGTH_STEP, KvCache, Span
-from workers.engine.backends.torch.causal_attention import causal
-from workers.engine.backends.torch.explicit_attention import capped, softmax
+from workers.engine.backends.softcap import capped
+from workers.engine.backends.torch.causal_attention import causal, softmax
 
 # On a CPU the queries of a head of keys are filled up to multiples of this, so that the kernel's buffers are aligned
 # whichever thread computes a row, and its sums have one order.

@@ -8,7 +8,7 @@ from torch.nn.functional import pad, scaled_dot_product_attention
 
 from workers.engine.backends.attention_layer import AttentionLayer
 from workers.engine.backends.kv_cache import LENGTH_STEP
-from workers.engine.backends.torch.explicit_attention import capped, softcap_derivative, softmax
+from workers.engine.backends.softcap import capped, softcap_derivative
 
 # Attention weights held at once in backward, in elements: 64 MiB.
 BLOCK_ELEMENTS = 1 << 24
@@ -108,6 +108,14 @@ def _weights(layer: AttentionLayer, q_KND: Tensor, k_KMD: Tensor, seen_LM: Tenso
     sinks_KN1 = None if sinks is None else sinks.repeat_interleave(len(seen_LM), 1)
     seen_NM = seen_LM.repeat(groups, 1)
     return softmax(scores_KNM.masked_fill(~seen_NM, float("-inf")), sinks_KN1), scores_KNM
+
+
+def softmax(scores: Tensor, sinks: Tensor | None) -> Tensor:
+    """Over the last dimension. `sinks`, of the same shape but for a last dimension of 1, take part and are left out of
+    the result, whose rows then sum to less than 1."""
+    if sinks is None:
+        return scores.softmax(-1)
+    return torch.cat([scores, sinks.to(scores.dtype)], -1).softmax(-1)[..., :-1]
 
 
 def _heads(x_LHD: Tensor, kv_heads: int) -> Tensor:

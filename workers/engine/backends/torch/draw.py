@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn.functional import log_softmax, pad
 
 from domain.sample import SamplingParams
-from workers.engine.backends.torch.logprobs import chunks
 
 BLOCK = 256
 # Logits taken at once on a CPU, in elements: what its caches hold of them. A pass over more costs five times as much.
@@ -21,7 +20,8 @@ def draw(logits_BV: Tensor, params: Sequence[SamplingParams], uniforms: Sequence
     """As Backend.draw."""
     uniforms_B = torch.tensor(uniforms, dtype=torch.float64, device=logits_BV.device)
     elements = CHUNK_ELEMENTS if logits_BV.device.type == "cpu" else logits_BV.numel()
-    parts = chunks(len(params), logits_BV.shape[1], elements)
+    size = max(1, elements // logits_BV.shape[1])
+    parts = [slice(start, start + size) for start in range(0, len(params), size)]
     drawn = [_draw_chunk(logits_BV[part], params[part], uniforms_B[part]) for part in parts]
     tokens_B, logprobs_B = (torch.cat(column) for column in zip(*drawn, strict=True))
     return tokens_B, logprobs_B

@@ -16,9 +16,3 @@ def target_logprobs(logits_CV: Tensor, targets_C: Tensor, computes_grad: bool) -
     if computes_grad:
         logits_CV.copy_(probabilities_CV.neg_().scatter_(1, targets_C[:, None], -torch.expm1(logprobs_C1)))
     return logprobs_C1[:, 0], totals_C1[:, 0] - means_C11[:, 0, 0]
-
-
-def chunks(count: int, vocabulary: int, elements: int) -> list[slice]:
-    """`count` rows in parts of at most so many logits, but of one row at least."""
-    size = max(1, elements // vocabulary)
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]

@@ -33,7 +33,6 @@ class StackedAdapters:
         self._places_T = torch.cat(places).to(device)
 
     def low_rank(self, x_TI: Tensor, group: int) -> Tensor:
-        """scale * B A x of each row's own A and B, [T, outputs], in the dtype that it is computed in."""
         operand = self._stack[group]
         x_NMI = x_TI[self._rows].view(self._count, self._widest, -1).to(operand.a_SI.dtype)
         low_NMO = (x_NMI @ operand.a_SI.mT) @ operand.b_OS.mT
