@@ -6,7 +6,7 @@ import pytest
 
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
-from tests.engine.usual_kernels import KERNELS, choose_usual
+from tests.engine.configured_kernels import KERNELS, choose_configured
 from workers.engine.config import EngineConfig
 from workers.engine.device.threads import choose_vector_math
 from workers.engine.engine import Engine
@@ -18,7 +18,7 @@ StartEngine = Callable[..., Engine]
 @pytest.fixture(scope="session", autouse=True)
 def kernels_of_the_run() -> None:
     choose_vector_math()
-    choose_usual()
+    choose_configured()
 
 
 @pytest.fixture(scope="session")
@@ -55,7 +55,7 @@ def kernels(request: pytest.FixtureRequest) -> Iterator[str]:
     """Once with our kernels, once without."""
     choose(request.param)
     yield request.param
-    choose_usual()
+    choose_configured()
 
 
 @pytest.fixture
@@ -63,4 +63,4 @@ def native() -> Iterator[None]:
     """Our kernels, which promise bits that torch's operations do not."""
     choose("native")
     yield
-    choose_usual()
+    choose_configured()

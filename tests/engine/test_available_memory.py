@@ -8,7 +8,7 @@ import torch
 
 from domain.operation import ErrorCode
 from domain.session import LoraConfig
-from tests.engine.asking import failure_of, sample, sample_request
+from tests.engine.calls import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
 from workers.engine.device.available_memory import available_bytes, total_bytes
 from workers.engine.loading.base_model import BaseModel

@@ -31,7 +31,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory, dtype: str) -> Iterator[Cel
 
 
 @pytest.mark.parametrize("workload", [*sampling.workloads(TEXT, quick=True), CROWD], ids=lambda one: one.name)
-def test_a_crowd_changes_no_token_and_the_trainer_agrees_with_the_sampler(
+def test_other_requests_change_no_token_and_the_trainer_agrees_with_the_sampler(
     engine: Celerity, dtype: str, workload: Sampling
 ) -> None:
     assert judge(engine, workload, alone=2).breaks(dtype) == []

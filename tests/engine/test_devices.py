@@ -24,7 +24,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_sampler_and_trainer_agree_on_a_rollout_and_a_crowd_changes_no_token(
+def test_sampler_and_trainer_agree_on_a_rollout_and_other_requests_change_no_token(
     model: Path, device: str, dtype: str
 ) -> None:
     engine = Celerity(model, dtype, device, threads=1)

@@ -13,7 +13,7 @@ from domain.operation import ErrorCode, OperationFailedError
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import (
+from tests.engine.calls import (
     adapter_of,
     forward_backward,
     logprobs_of,

@@ -16,7 +16,7 @@ from domain.checkpoint import NewFile
 from domain.operation import OperationFailedError
 from domain.session import LoraConfig
 from testing.tiny_model import PROJECTIONS, make_tiny_model
-from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample
+from tests.engine.calls import forward_backward, logprobs_of, optim_step, packed, random_sample
 from tests.engine.conftest import StartEngine
 from workers.engine.adapters.export import AdapterExport
 from workers.engine.adapters.merged_export import MergedExport

@@ -12,7 +12,7 @@ from torch import Tensor
 from domain.operation import ErrorCode, OperationFailedError
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig
-from tests.engine.asking import (
+from tests.engine.calls import (
     adapter_of,
     forward_backward,
     model_of,

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from domain.operation import ErrorCode, OperationFailedError
-from tests.engine.usual_kernels import choose_usual
+from tests.engine.configured_kernels import choose_configured
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 from workers.engine.failures import as_failure
@@ -26,7 +26,7 @@ CPU = torch.device("cpu")
 @pytest.fixture(autouse=True)
 def chosen_again() -> Iterator[None]:
     yield
-    choose_usual()
+    choose_configured()
 
 
 V3 = level_of("v3")

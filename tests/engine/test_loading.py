@@ -15,7 +15,7 @@ from domain.operation import ErrorCode, OperationFailedError
 from domain.session import LoraConfig
 from models.catalog import Catalog
 from testing.tiny_model import TOKENIZER_SIZE, make_tiny_model, reconfigured
-from tests.engine.asking import failure_of
+from tests.engine.calls import failure_of
 from tests.engine.conftest import StartEngine
 from workers.engine.loading import model_files
 from workers.engine.loading.base_model import BaseModel

@@ -86,7 +86,7 @@ def test_impossible_tokens_change_nothing() -> None:
 
 @pytest.mark.usefixtures("native")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
+def test_a_row_has_the_same_bits_alone_and_in_a_batch(dtype: torch.dtype) -> None:
     logits, targets = logits_and_targets(9, 10_007, dtype)
     grads = logits.clone()
     whole = backend_of().target_logprobs(grads, targets, computes_grad=True)

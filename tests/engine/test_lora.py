@@ -11,9 +11,9 @@ from transformers import AutoModelForCausalLM
 
 from domain.session import LoraConfig
 from testing.tiny_model import PROJECTIONS
-from tests.engine.asking import random_tokens
 from tests.engine.backend import backend_of
-from tests.engine.usual_kernels import choose_usual
+from tests.engine.calls import random_tokens
+from tests.engine.configured_kernels import choose_configured
 from workers.engine.adapters.adapter import Adapter
 from workers.engine.adapters.dropout import Dropout
 from workers.engine.adapters.layout import Group, Pair, Shape
@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 def base(request: pytest.FixtureRequest, tiny: Path) -> Iterator[BaseModel]:
     choose(request.param)
     yield BaseModel(tiny, CPU, torch.float32)
-    choose_usual()
+    choose_configured()
 
 
 def adapter_of(base: BaseModel, rank: int, alpha: int, seed: int = 0) -> Adapter:

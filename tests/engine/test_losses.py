@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, Loss
-from tests.engine.asking import packed
+from tests.engine.calls import packed
 from workers.engine.losses.arrays import TokenArrays
 from workers.engine.losses.loss import report, scales, token_losses
 

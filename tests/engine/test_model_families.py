@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from domain.session import LoraConfig
-from tests.engine.asking import logprobs_of
+from tests.engine.calls import logprobs_of
 from tests.engine.conftest import StartEngine
 from tests.engine.test_export import SAMPLE, load_merged, logprobs, trained, write
 from tests.model_table import families, make_family, row_of, untried, written_rows

@@ -12,7 +12,7 @@ from transformers.models.qwen2 import modeling_qwen2
 from domain.operation import ErrorCode, OperationFailedError
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model, reconfigured
-from tests.engine.asking import adapter_of, failure_of, packed, random_sample, sample_request
+from tests.engine.calls import adapter_of, failure_of, packed, random_sample, sample_request
 from tests.engine.conftest import StartEngine
 from tests.gate import Gate
 from workers.background import in_background
@@ -190,7 +190,7 @@ def test_an_engine_that_closes_lets_no_model_be_made(start_engine: StartEngine) 
         raise AssertionError("it never rested")
 
 
-def test_models_are_made_in_turn_so_that_the_default_dtype_is_as_before(
+def test_models_are_made_one_at_a_time_so_that_the_default_dtype_is_as_before(
     tmp_path: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     qwen = make_tiny_model(tmp_path / "qwen", family="qwen2")

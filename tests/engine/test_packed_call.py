@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from tests.engine.asking import packed
+from tests.engine.calls import packed
 from workers.engine.training.micro_batches import Family, MicroBatch, PackedCall
 
 CPU = torch.device("cpu")

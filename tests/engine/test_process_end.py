@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from stack.process import ROOT
-from tests.engine.usual_kernels import KERNELS
+from tests.engine.configured_kernels import KERNELS
 
 PROGRAM = """
 import sys
 from pathlib import Path
 from domain.session import LoraConfig
-from tests.engine.asking import sample_request
+from tests.engine.calls import sample_request
 from workers.engine.config import EngineConfig
 from workers.engine.engine import Engine
 

@@ -8,7 +8,7 @@ import pytest
 
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import logprobs_of, random_tokens, sample_request
+from tests.engine.calls import logprobs_of, random_tokens, sample_request
 from tests.engine.conftest import StartEngine
 
 

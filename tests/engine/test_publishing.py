@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from domain.session import LoraConfig
-from tests.engine.asking import forward_backward, logprobs_of, optim_step, packed, random_sample, sample, sample_request
+from tests.engine.calls import forward_backward, logprobs_of, optim_step, packed, random_sample, sample, sample_request
 from workers.engine.adapters.state import AdapterState
 from workers.engine.engine import Engine
 

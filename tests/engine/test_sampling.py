@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from domain.sample import Sequence, StopReason
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import (
+from tests.engine.calls import (
     forward_backward,
     logprobs_of,
     optim_step,
@@ -75,7 +75,7 @@ def test_a_ragged_batch_gives_each_prompt_what_it_gets_alone(engine: Engine) -> 
         same(ours, sample(engine, [prompt], temperature=0.0, max_tokens=16)[0])
 
 
-def test_a_request_is_answered_the_same_alone_and_in_a_crowd_of_sessions(
+def test_a_request_is_answered_the_same_alone_and_beside_many_sessions(
     start_engine: StartEngine, tiny: Path, kernels: str
 ) -> None:
     asked: dict[str, Any] = {"num_samples": 3, "seed": 5, "max_tokens": 20, "top_p": 0.9}

@@ -11,7 +11,7 @@ import pytest
 from domain.operation import ErrorCode
 from domain.session import LoraConfig
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import failure_of, sample, sample_request
+from tests.engine.calls import failure_of, sample, sample_request
 from tests.engine.conftest import StartEngine
 from workers.engine.loading.model_files import load_tokenizer
 

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from domain.forward_backward import Aggregation, CrossEntropy, ForwardBackwardRequest, Grpo, RatioType
 from domain.operation import ErrorCode, OperationFailedError
 from domain.session import LoraConfig
-from tests.engine.asking import (
+from tests.engine.calls import (
     adapter_of,
     forward_backward,
     logprobs_of,
@@ -98,7 +98,7 @@ def test_loss_and_gradients_do_not_depend_on_the_micro_batches(
         torch.testing.assert_close(gradients, outcomes[0][1], rtol=1e-3, atol=1e-5)
 
 
-def test_gradients_are_the_slope_of_the_loss(engine: Engine) -> None:
+def test_gradients_are_the_derivative_of_the_loss(engine: Engine) -> None:
     train_a_little(engine)
     request = packed([Y, Z])
     forward_backward(engine, request)
@@ -110,8 +110,8 @@ def test_gradients_are_the_slope_of_the_loss(engine: Engine) -> None:
         adapter.weights.add_(sign * 3e-4 * direction)
         losses.append(forward_backward(engine, packed([Y, Z], forward_only=True)).loss)
         adapter.weights.add_(-sign * 3e-4 * direction)
-    slope = (losses[1] - losses[0]) / 6e-4
-    assert slope == pytest.approx(float(gradients @ direction), rel=2e-2)
+    derivative = (losses[1] - losses[0]) / 6e-4
+    assert derivative == pytest.approx(float(gradients @ direction), rel=2e-2)
 
 
 def test_gradients_of_successive_calls_add(engine: Engine) -> None:

@@ -20,7 +20,7 @@ from store import keys
 from store.dispatch import Dispatcher, Released, producer
 from store.refusals import RefusedError, sentence
 from store.store import Store, open_store
-from tests.engine.asking import sample_request
+from tests.engine.calls import sample_request
 from tests.refusing import CONFIG, REFUSALS, SILENCES, refusing
 from tests.store.conftest import SPEC, WORKER, announcement
 

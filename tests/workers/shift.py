@@ -19,7 +19,7 @@ from settings import Settings
 from store import keys
 from store.store import Store
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import sample_request
+from tests.engine.calls import sample_request
 from workers import process
 from workers.celery_app import app
 from workers.runtime import Runtime

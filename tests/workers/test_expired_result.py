@@ -8,7 +8,7 @@ from celery.result import AsyncResult
 
 from domain.operation import OperationKind
 from store.errors import NotFoundError
-from tests.engine.asking import packed, random_sample
+from tests.engine.calls import packed, random_sample
 from tests.workers.conftest import Begin
 
 

@@ -10,7 +10,7 @@ from domain.operation import ErrorCode, OperationKind, OperationStatus
 from store.errors import ObjectsAwayError
 from store.objects import Objects
 from tests.bucket import Bucket
-from tests.engine.asking import packed, random_sample, sample_request
+from tests.engine.calls import packed, random_sample, sample_request
 from tests.tcp_proxy import TcpProxy
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift

@@ -8,7 +8,7 @@ from domain.operation import ErrorCode, OperationKind, OperationStatus
 from domain.optim_step import OptimStepRequest
 from domain.session import Session
 from domain.weights_sync import WeightsSyncRequest
-from tests.engine.asking import packed, random_sample, sample_request
+from tests.engine.calls import packed, random_sample, sample_request
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 from workers.engine.adapters.state import AdapterState

@@ -19,7 +19,7 @@ from store.store import open_store
 from store.workers import needed
 from testing.tiny_model import make_tiny_model
 from tests import waiting
-from tests.engine.asking import sample_request
+from tests.engine.calls import sample_request
 from tests.gate import Gate
 from workers import residency
 from workers.deadline import Deadline

@@ -12,7 +12,7 @@ from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.refusals import RefusedError
 from testing.tiny_model import make_tiny_model, reconfigured
-from tests.engine.asking import packed, random_sample, sample_request
+from tests.engine.calls import packed, random_sample, sample_request
 from tests.workers.conftest import Begin
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0f\nsize 4\n"

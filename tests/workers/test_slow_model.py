@@ -9,7 +9,7 @@ from domain.operation import OperationKind
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig, SessionSpec, SessionStatus
 from testing.tiny_model import make_tiny_model
-from tests.engine.asking import packed, random_sample
+from tests.engine.calls import packed, random_sample
 from tests.gate import Gate
 from tests.workers.conftest import Begin
 from workers.engine.loading import model_loader

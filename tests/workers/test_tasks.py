@@ -10,7 +10,7 @@ from redis.exceptions import ConnectionError as RedisAway
 from domain.operation import OperationKind, OperationStatus
 from domain.session import LoraConfig, SessionSpec
 from store import keys
-from tests.engine.asking import sample_request
+from tests.engine.calls import sample_request
 from tests.workers.conftest import Begin
 from workers.celery_app import app
 

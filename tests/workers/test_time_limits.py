@@ -11,7 +11,7 @@ from domain.checkpoint import CheckpointRequest
 from domain.operation import ErrorCode, Operation, OperationKind, OperationStatus
 from domain.optim_step import OptimStepRequest
 from domain.session import LoraConfig, Session, SessionSpec, SessionStatus
-from tests.engine.asking import model_of, packed, random_sample, sample_request
+from tests.engine.calls import model_of, packed, random_sample, sample_request
 from tests.gate import Gate
 from tests.waiting import eventually
 from tests.workers.conftest import Begin

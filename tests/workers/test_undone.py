@@ -14,7 +14,7 @@ from domain.optim_step import OptimStepRequest
 from domain.session import Session
 from domain.weights_sync import WeightsSyncRequest
 from store.errors import ObjectsAwayError
-from tests.engine.asking import packed, random_sample
+from tests.engine.calls import packed, random_sample
 from tests.workers.conftest import Begin
 from tests.workers.shift import Shift
 from workers.celery_app import app

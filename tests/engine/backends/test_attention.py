@@ -152,7 +152,7 @@ def test_a_prompt_in_parts_attends_as_in_one_and_as_in_training(window: int | No
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_it_does_not_matter_which_row_of_a_crowd_a_token_is(dtype: torch.dtype) -> None:
+def test_it_does_not_matter_which_row_of_a_batch_a_token_is(dtype: torch.dtype) -> None:
     q, k, v = random_heads(64, 9, 3, 64, dtype)
     layer, rows, length = AttentionLayer(0, 0.125), 50, 40
     cache = filled_cache(k, v, [length] * rows)

@@ -137,7 +137,7 @@ def test_a_token_is_where_float64_finds_its_uniform_among_the_best(
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_has_the_same_bits_alone_and_in_a_crowd_and_those_of_the_trainer(
+def test_a_row_has_the_same_bits_alone_and_in_a_batch_and_those_of_the_trainer(
     kernels: str, dtype: torch.dtype
 ) -> None:
     generator = torch.Generator().manual_seed(0)

@@ -43,10 +43,10 @@ def test_products_and_their_gradients_are_those_of_float64(dtype: torch.dtype, b
         expected = expected + bias_O.double()
     upstream = torch.randn(10, 90).to(dtype)
     y, gradient = layer.product(x), layer.transposed().product(upstream)
-    (slope,) = torch.autograd.grad(expected, plain, upstream.double())
+    (expected_grad,) = torch.autograd.grad(expected, plain, upstream.double())
     off = of_products(x, weight_OI, *([bias_O.expand(10, -1)] if bias else []))
     assert_within(y, expected.detach(), rounded(expected.detach(), off, dtype))
-    assert_within(gradient, slope, rounded(slope, of_products(upstream, weight_OI.T), dtype))
+    assert_within(gradient, expected_grad, rounded(expected_grad, of_products(upstream, weight_OI.T), dtype))
 
 
 def test_no_rows_is_no_rows() -> None:
@@ -86,7 +86,7 @@ def assert_rounded_once(dtype: torch.dtype, bias: bool) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("adds", [False, True])
-def test_slopes_of_a_matrix_in_any_layout_are_those_of_float64(dtype: torch.dtype, adds: bool) -> None:
+def test_gradients_of_a_matrix_in_any_layout_are_those_of_float64(dtype: torch.dtype, adds: bool) -> None:
     torch.manual_seed(0)
     grad, plus = torch.randn(9, 70).to(dtype), torch.randn(9, 64).to(dtype)
     for weight_OI in (torch.randn(70, 64).to(dtype), torch.randn(64, 70).to(dtype).T):

@@ -28,9 +28,9 @@ def test_it_is_that_of_float64_and_so_is_its_gradient(shape: tuple[int, ...], dt
     wide, ours = x.double().requires_grad_(), x.clone().requires_grad_()
     y = norm(ours)
     assert_rounded(y.detach(), exact(x, weight), dtype)
-    (slope,) = torch.autograd.grad(exact(wide, weight), wide, upstream.double())
+    (expected_grad,) = torch.autograd.grad(exact(wide, weight), wide, upstream.double())
     (gradient,) = torch.autograd.grad(y, ours, upstream)
-    assert_rounded(gradient, slope, dtype)
+    assert_rounded(gradient, expected_grad, dtype)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -44,7 +44,7 @@ def test_heads_are_read_where_they_lie_among_others(dtype: torch.dtype) -> None:
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
+def test_a_row_has_the_same_bits_alone_and_in_a_batch(dtype: torch.dtype) -> None:
     x, norm = drawn(300, 577, dtype=dtype), RmsNorm(drawn(577, dtype=dtype), EPS, backend_of(dtype))
     with torch.no_grad():
         whole = norm(x)

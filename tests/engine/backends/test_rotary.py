@@ -24,7 +24,7 @@ def exact(x_THD: Tensor, cos_TC: Tensor, sin_TC: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("length", "heads", "pairs"), [(1, 12, 32), (7, 3, 5), (33, 2, 20), (300, 12, 64)])
-def test_vectors_turn_and_their_gradients_turn_back(
+def test_vectors_rotate_and_their_gradients_rotate_back(
     kernels: str, length: int, heads: int, pairs: int, dtype: torch.dtype
 ) -> None:
     torch.manual_seed(0)
@@ -33,9 +33,9 @@ def test_vectors_turn_and_their_gradients_turn_back(
     upstream = torch.randn(length, heads, 2 * pairs).to(dtype)
     ours, wide = qkv_THD.clone().requires_grad_(), qkv_THD.double().requires_grad_()
     y, expected = Rotation(*tables, backend_of(dtype))(ours[:, :heads]), exact(wide[:, :heads], *tables)
-    (slope,) = torch.autograd.grad(expected, wide, upstream.double())
+    (expected_grad,) = torch.autograd.grad(expected, wide, upstream.double())
     (gradient,) = torch.autograd.grad(y, ours, upstream)
-    for turned, reference in ((y.detach(), expected.detach()), (gradient, slope)):
+    for turned, reference in ((y.detach(), expected.detach()), (gradient, expected_grad)):
         if kernels == "native":
             assert_rounded(turned, reference, dtype)
         else:  # Sums of two rounded products: where they cancel, their errors stay.
@@ -44,7 +44,7 @@ def test_vectors_turn_and_their_gradients_turn_back(
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_token_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
+def test_a_token_has_the_same_bits_alone_and_in_a_batch(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     cos_TC, sin_TC = angles(200, 37, dtype)
     x_THD = torch.randn(200, 11, 74).to(dtype)
@@ -57,14 +57,14 @@ def test_a_token_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> N
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_q_k_and_v_are_split_with_q_and_k_turned_and_one_slope(dtype: torch.dtype) -> None:
+def test_q_k_and_v_are_split_with_q_and_k_rotated_and_one_gradient(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     rotation = Rotation(*angles(9, 8, dtype), backend_of(dtype))
     qkv_THD, upstream = torch.randn(9, 8, 16).to(dtype).requires_grad_(), torch.randn(9, 8, 16).to(dtype)
     together = rotation.split(qkv_THD, 4, 2)
     one_by_one = rotation(qkv_THD[:, :4]), rotation(qkv_THD[:, 4:6]), qkv_THD[:, 6:]
-    slopes = [
+    grads = [
         torch.autograd.grad(parts, qkv_THD, torch.split(upstream, [4, 2, 2], 1))[0] for parts in (together, one_by_one)
     ]
-    for part, expected in zip((*together, slopes[0]), (*one_by_one, slopes[1]), strict=True):
+    for part, expected in zip((*together, grads[0]), (*one_by_one, grads[1]), strict=True):
         assert torch.equal(part, expected)

@@ -22,9 +22,9 @@ def test_it_is_that_of_float64_and_so_is_its_gradient(length: int, width: int, d
     y, expected = swiglu(ours, backend_of(dtype)), exact(wide)
     # torch rounds silu(gate), and a product with the gradient, on the way.
     assert_rounded(y.detach(), expected.detach(), dtype, roundings=2)
-    (slope,) = torch.autograd.grad(expected, wide, upstream.double())
+    (expected_grad,) = torch.autograd.grad(expected, wide, upstream.double())
     (gradient,) = torch.autograd.grad(y, ours, upstream)
-    assert_rounded(gradient, slope, dtype, roundings=3)
+    assert_rounded(gradient, expected_grad, dtype, roundings=3)
 
 
 @pytest.mark.usefixtures("kernels")
@@ -38,7 +38,7 @@ def test_large_gates_are_let_through_or_shut() -> None:
 
 @pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_a_row_has_the_same_bits_alone_and_in_a_crowd(dtype: torch.dtype) -> None:
+def test_a_row_has_the_same_bits_alone_and_in_a_batch(dtype: torch.dtype) -> None:
     torch.manual_seed(0)
     x_TF = torch.randn(200, 2 * 777).to(dtype)
     with torch.no_grad():

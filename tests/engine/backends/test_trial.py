@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from tests.engine.usual_kernels import choose_usual
+from tests.engine.configured_kernels import choose_configured
 from workers.engine.backends import trial
 from workers.engine.backends.trial import Trial, advantage, described, kernels_for, measured
 
@@ -13,7 +13,7 @@ from workers.engine.backends.trial import Trial, advantage, described, kernels_f
 @pytest.fixture(autouse=True)
 def chosen_again() -> Iterator[None]:
     yield
-    choose_usual()
+    choose_configured()
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Short ways to write the requests of the engine tests."""
+"""Calls of an engine, and requests, in few words."""
 
 from collections.abc import Sequence as ListOf
 from concurrent.futures import Future

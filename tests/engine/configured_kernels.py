@@ -1,4 +1,4 @@
-"""The kernels that a run of the suite is about: ours, or torch's operations under CELERITY_KERNELS=torch."""
+"""The kernels that this run of the suite is configured for by CELERITY_KERNELS: ours, or torch's operations."""
 
 import os
 
@@ -7,6 +7,6 @@ from workers.engine.kernels.kernel import choose
 KERNELS = os.environ["CELERITY_KERNELS"]
 
 
-def choose_usual() -> None:
+def choose_configured() -> None:
     """After a test that chose others."""
     choose(KERNELS)
