@@ -1,4 +1,4 @@
-"""The HTTP door: Flask, flask-smorest, and the schemas. It accepts, reads and answers; it runs no model."""
+"""The HTTP API: Flask, flask-smorest, and the schemas. It accepts, reads and answers; it runs no model."""
 
 from app.factory import create_app
 

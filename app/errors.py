@@ -22,7 +22,7 @@ from store.errors import (
     ResourcesStoppedError,
     SessionNotActiveError,
     StoreError,
-    TooManyCurvesError,
+    TooManyNamesError,
     TooManyWaitingError,
     Unavailable,
 )
@@ -38,7 +38,7 @@ STATUS_OF: dict[type[StoreError], HTTPStatus] = {
     ResourcesStoppedError: HTTPStatus.BAD_REQUEST,
     SessionNotActiveError: HTTPStatus.BAD_REQUEST,
     NotCancellableError: HTTPStatus.BAD_REQUEST,
-    TooManyCurvesError: HTTPStatus.BAD_REQUEST,
+    TooManyNamesError: HTTPStatus.BAD_REQUEST,
     KeyReusedError: HTTPStatus.UNPROCESSABLE_ENTITY,
     LimitReachedError: HTTPStatus.TOO_MANY_REQUESTS,
     TooManyWaitingError: HTTPStatus.TOO_MANY_REQUESTS,

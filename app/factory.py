@@ -6,9 +6,9 @@ from flask import Flask
 
 from app import arrival, auth, bodies, console, docs, errors, headers, links, origin, request_id, together
 from app.answers import JSONProvider
+from app.cached_check import CachedCheck
 from app.openapi import Api
 from app.paths import IdConverter
-from app.recent import Recent
 from app.routes import blueprints
 from app.state import State, keep
 from app.together import shaping
@@ -25,7 +25,7 @@ CONFIG = {
 }
 # How long one look at the object storage counts, for whoever asks whether the server is ready.
 OBJECTS_CHECK_SECONDS = 5.0
-# The second door has a document of its own.
+# Together's API has a document of its own.
 TOGETHER = "TOGETHER_"
 TOGETHER_CONFIG = {
     "TOGETHER_API_TITLE": "Celerity, for the clients of the public SDK",
@@ -44,7 +44,7 @@ def create_app(settings: Settings, store: Store) -> Flask:
     # A doubled slash is a path of its own (404), not a redirect in HTML.
     app.url_map.merge_slashes = False
     held_requests = Semaphore(settings.max_held_requests)
-    objects_check = Recent(store.reach_objects, OBJECTS_CHECK_SECONDS)
+    objects_check = CachedCheck(store.reach_objects, OBJECTS_CHECK_SECONDS)
     keep(
         app,
         State(
@@ -57,8 +57,8 @@ def create_app(settings: Settings, store: Store) -> Flask:
     )
     for part in (arrival, errors, request_id, headers, origin, auth, links, bodies, docs, console, shaping):
         part.register(app)
-    for door, found in (("", blueprints), (TOGETHER, together.blueprints)):
-        api = Api(app, needs_key=bool(settings.api_keys), door=door)
+    for prefix, found in (("", blueprints), (TOGETHER, together.blueprints)):
+        api = Api(app, needs_key=bool(settings.api_keys), config_prefix=prefix)
         for blueprint in found:
             api.register_blueprint(blueprint)
     return app

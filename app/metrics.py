@@ -70,7 +70,7 @@ class StoreCollector(Collector):
         return family
 
     def _counts(self) -> Iterator[Metric]:
-        counts = self._store.counts()
+        counts = self._store.counters()
         for name, (metric, text, labels) in COUNTERS.items():
             counter = CounterMetricFamily(metric, text, labels=labels)
             for values, count in counts.counter(name).items():

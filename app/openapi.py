@@ -56,12 +56,12 @@ class Api(flask_smorest.Api):
     ERROR_SCHEMA = ErrorSchema
     DEFAULT_ERROR_RESPONSE_NAME = None
 
-    def __init__(self, app: Flask, *, needs_key: bool, door: str = "") -> None:
-        """`door` is the prefix of its settings in the app's configuration."""
+    def __init__(self, app: Flask, *, needs_key: bool, config_prefix: str = "") -> None:
+        """`config_prefix` begins the names of its settings in the app's configuration."""
         security: list[dict[str, list[str]]] = [{"bearer": []}] if needs_key else [{}, {"bearer": []}]
         info = {"description": DESCRIPTION, "license": {"name": "Apache 2.0", "identifier": "Apache-2.0"}}
         options = {"info": info, "servers": [{"url": "/"}], "security": security}
-        super().__init__(app, spec_kwargs=options, config_prefix=door)
+        super().__init__(app, spec_kwargs=options, config_prefix=config_prefix)
         self.register_converter(IdConverter, id_schema)
         self.spec.components.security_scheme("bearer", {"type": "http", "scheme": "bearer", "description": BEARER})
         for name, parameter in PARAMETERS.items():

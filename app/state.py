@@ -6,7 +6,7 @@ from typing import cast
 import msgspec
 from flask import Flask, current_app
 
-from app.recent import Recent
+from app.cached_check import CachedCheck
 from models.hub import Hub
 from settings import Settings
 from store.store import Store
@@ -19,7 +19,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     store: Store
     hub: Hub
     held_requests: Semaphore
-    objects_check: Recent
+    objects_check: CachedCheck
 
 
 def keep(app: Flask, state: State) -> None:

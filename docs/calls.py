@@ -13,7 +13,7 @@ PAGE = Path(__file__).parent / "calls.md"
 HEAD = """# Calls
 
 From the server's own OpenAPI document: `/docs` on a running server shows it with every field. What a schema cannot
-say is in [The HTTP door](http.md).
+say is in [The HTTP API](http.md).
 """
 
 

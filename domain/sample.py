@@ -28,7 +28,7 @@ class SamplingParams(msgspec.Struct, frozen=True, kw_only=True):
 class SampleRequest(msgspec.Struct, frozen=True, kw_only=True):
     """`num_samples` completions of each prompt.
 
-    A prompt is an int32 array [T], T >= 1. `seed` is always set (the door draws one when the
+    A prompt is an int32 array [T], T >= 1. `seed` is always set (one is drawn when the
     user gave none), so that a repeated run of the operation gives the same tokens. `prompt_logprobs` asks for the
     logprobs of the prompts' own tokens, `topk_prompt_logprobs` for so many likeliest tokens in their places.
     Where prompt and completion reach `max_length` tokens the completion ends, whatever `max_tokens` says.

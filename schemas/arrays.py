@@ -12,9 +12,9 @@ import numpy as np
 from marshmallow import ValidationError, fields
 
 from domain.limits import MOST_ENTRIES
+from schemas.body_struct import read_text
 from schemas.bounds import FLOAT32, FLOAT32_MAX, INT32_MAX, INT64, INT64_MAX, INT64_MIN, Bounds
 from schemas.fields import DECIMAL, Integer, read_integer
-from schemas.skeleton import read_text
 
 # Possessive: it keeps no way back for each of a million numbers.
 DECIMALS = re.compile(f"{DECIMAL.pattern}(?:,{DECIMAL.pattern})*+")

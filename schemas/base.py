@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from marshmallow import EXCLUDE, RAISE, Schema, ValidationError, fields, pre_load
 
+from schemas.body_struct import parts_of, value_of
 from schemas.problems import MOST_NAME_CHARACTERS, MOST_PROBLEMS
-from schemas.skeleton import parts_of, value_of
 
 UNKNOWN_FIELD = "unknown field"
 

@@ -8,7 +8,7 @@ import msgspec
 from marshmallow import Schema, ValidationError, fields
 
 from schemas.base import UNKNOWN_FIELD, nearest
-from schemas.skeleton import parts_of, read_text, struct_of
+from schemas.body_struct import parts_of, read_text, struct_of
 
 LARGE = 128 * 1024
 """Up to this size a body is read as any JSON, which tells all that is wrong with it."""

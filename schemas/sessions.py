@@ -40,7 +40,7 @@ class LoraConfigSchema(RequestSchema):
 
 
 def base_model_field() -> fields.String:
-    """The model to train on, the same through every door."""
+    """The model to train on, the same through every API."""
     return fields.String(
         required=True,
         validate=validate.Length(1, MOST_NAME_CHARACTERS, error="must have {min} to {max} characters"),

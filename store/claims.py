@@ -102,7 +102,7 @@ class Claims:
         stored: bytes | None = None,
     ) -> bool:
         """Ends the operation with its result or error and dispatches what this releases. What it measured is counted
-        and joins its session's curve when it COMPLETED. `stored` is what `store_result` made of a result; without it,
+        and joins its session's series when it COMPLETED. `stored` is what `store_result` made of a result; without it,
         that is done here.
 
         May be repeated until it has got through. False when the claim is no longer good: then nothing has changed.

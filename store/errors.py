@@ -70,7 +70,7 @@ class NoRoomError(FullError):
 
 
 class TooManyWaitingError(FullError):
-    """The session's lane is full."""
+    """The session's queue is full."""
 
     def __init__(self, limit: int) -> None:
         super().__init__(f"{limit} operations of this session have not ended yet, the most that it may have")
@@ -84,7 +84,7 @@ class LimitReachedError(FullError):
         self.retry_after = retry_after
 
 
-class TooManyCurvesError(StoreError):
+class TooManyNamesError(StoreError):
     """The session has as many names to log under as it may."""
 
 

@@ -50,7 +50,7 @@ class Operations:
         uploaded_in: float = 0.0,
         timeout_seconds: float | None = None,
     ) -> Operation:
-        """A new operation at the end of its session's lane, dispatched if its turn is now.
+        """A new operation at the end of its session's queue, dispatched if its turn is now.
 
         It may run for `timeout_seconds`, or else for what the worker allows its kind. A key that came before with the
         same body gives the first operation.
@@ -153,8 +153,8 @@ class Operations:
         with redis.pipeline(transaction=True) as pipeline:
             pipeline.hget(keys.session(session_id), "step")
             pipeline.zrange(keys.session_queue(session_id), 0, -1)
-            step, lane = pipeline.execute()
-        ids, step = [id.decode() for id in lane], int(step or 0)
+            step, queue = pipeline.execute()
+        ids, step = [id.decode() for id in queue], int(step or 0)
         with redis.pipeline(transaction=False) as pipeline:
             for id in ids:
                 pipeline.hget(keys.operation(id), "kind")

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from store import counts, keys, transitions
+from store import counters, keys, transitions
 from store.connection import RawRedis
 
 LUA = Path(__file__).parent / "lua"
@@ -22,7 +22,7 @@ def _text(name: str) -> str:
 
 @cache
 def _source(name: str) -> str:
-    return keys.lua_table() + transitions.lua_table() + counts.lua_table() + _text("common") + _text(name)
+    return keys.lua_table() + transitions.lua_table() + counters.lua_table() + _text("common") + _text(name)
 
 
 @cache

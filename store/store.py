@@ -8,12 +8,12 @@ from store.checkpoints import Checkpoints
 from store.claims import Claims
 from store.connection import RawRedis, connect
 from store.context import Context
-from store.counts import Counts
-from store.curves import Curves
+from store.counters import Counters
 from store.dispatch import Dispatcher, producer
 from store.idempotency import IdempotencyStore
 from store.janitor import Janitor
 from store.logins import Logins
+from store.metric_series import MetricSeries
 from store.model_resources import AllModelResources
 from store.notices import Notices
 from store.objects import Objects, open_objects
@@ -44,7 +44,7 @@ class Store:
         self.snapshots = Snapshots(context, objects, writes)
         self.checkpoints = Checkpoints(context, objects)
         self.workers = Workers(context)
-        self.curves = Curves(context)
+        self.metric_series = MetricSeries(context)
         self.idempotency = IdempotencyStore(context)
         self.api_keys = ApiKeys(context)
         self.logins = Logins(context)
@@ -91,9 +91,9 @@ class Store:
         """Whether Redis writes down what it is told, so that its end loses a second at most."""
         return bool(self._redis.info("persistence").get("aof_enabled"))
 
-    def counts(self) -> Counts:
+    def counters(self) -> Counters:
         """What has been counted since the store was made, over all owners."""
-        return Counts(self._redis.hgetall(keys.COUNTERS))
+        return Counters(self._redis.hgetall(keys.COUNTERS))
 
 
 def open_store(settings: Settings, objects: Objects | None = None) -> Store:

@@ -22,8 +22,8 @@ Parts = Mapping[Part, Sequence[NewFile]]
 class CheckpointWriter:
     """`dtype` is that of the base models here, which a merged model takes over.
 
-    The session's lane stands still meanwhile; other sessions go on, since the engine made its copy and is free. What is
-    not written by the deadline (object storage may be away) ends as TIMEOUT: its folder is collected like that of any
+    The session's queue waits meanwhile; other sessions go on, since the engine made its copy and is free. What is not
+    written by the deadline (object storage may be away) ends as TIMEOUT: its folder is collected like that of any
     attempt that failed.
     """
 

@@ -12,7 +12,7 @@ from app.console.blueprint import console
 from app.console.charts import LEFT_OUT
 from app.console.session import SESSION
 from app.state import state
-from store.curves import Point
+from store.metric_series import Point
 
 MOST_POINTS = 1000
 POINT_ID = re.compile(r"([0-9]{1,20}-[0-9]{1,20})?")
@@ -22,8 +22,8 @@ POINT_ID = re.compile(r"([0-9]{1,20}-[0-9]{1,20})?")
 def curves(session_id: str) -> dict[str, Any]:
     """`more` says that there are points beyond these; `is_live`, that there may be some day."""
     is_live = not own_session(session_id).status.is_ended
-    measured = state().store.curves.measured(session_id, _after("measured"), MOST_POINTS)
-    logged = state().store.curves.logged(session_id, _after("logged"), MOST_POINTS)
+    measured = state().store.metric_series.measured(session_id, _after("measured"), MOST_POINTS)
+    logged = state().store.metric_series.logged(session_id, _after("logged"), MOST_POINTS)
     more = MOST_POINTS in (len(measured), len(logged))
     return {"measured": _shown(measured), "logged": _shown(logged), "more": more, "is_live": is_live}
 

@@ -16,11 +16,11 @@ MOST_SESSIONS = 50
 def overview() -> str:
     store, owner = state().store, caller()
     sessions = list(islice(store.sessions.newest(owner), MOST_SESSIONS))
-    glances = store.curves.glances([session.id for session in sessions])
+    latest = store.metric_series.latest([session.id for session in sessions])
     workers = store.workers.known()
     return render_template(
         "console/overview.html",
-        rows=list(zip(sessions, glances, strict=True)),
+        rows=list(zip(sessions, latest, strict=True)),
         most=MOST_SESSIONS,
         workers=workers,
         unended=store.operations.unended(owner),

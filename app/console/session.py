@@ -25,7 +25,7 @@ def session(session_id: str) -> str:
     return render_template(
         "console/session.html",
         session=found,
-        glance=store.curves.glances([session_id])[0],
+        latest=store.metric_series.latest([session_id])[0],
         is_live=not found.status.is_ended,
         is_active=found.status.is_active,
         charts=msgspec.to_builtins(CHARTS),

@@ -23,5 +23,5 @@ def log_value(body: dict[str, Any], session_id: str) -> dict[str, Any]:
     The console draws a curve for each name, 32 names at most; the newest points of a session are kept.
     """
     own_session(session_id, Dialect.NATIVE)
-    state().store.curves.log(session_id, **body, idempotency_key=current_idempotency_key())
+    state().store.metric_series.log(session_id, **body, idempotency_key=current_idempotency_key())
     return body

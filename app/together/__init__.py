@@ -1,4 +1,4 @@
-"""The second door, /together: the routes that the public API's released SDK calls."""
+"""Together's API, under /together: the routes that its released SDK calls."""
 
 from app.together.checkpoints import checkpoints
 from app.together.model_resources import model_resources

@@ -1,4 +1,4 @@
-"""A blueprint of the second door, and what its views share."""
+"""A blueprint of Together's API, and what its views share."""
 
 from typing import Any, TypeVar
 
@@ -14,8 +14,8 @@ from app.bodies import Parser, hold
 from app.state import state
 from domain.operation import Operation
 from domain.session import Dialect
+from schemas.body_struct import value_of
 from schemas.problems import refusal
-from schemas.skeleton import value_of
 from schemas.together.pages import SomeOf
 
 PREFIX = "/together/v1/rl"

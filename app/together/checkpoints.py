@@ -1,4 +1,4 @@
-"""Checkpoints, which both doors share: listed, read, downloaded."""
+"""Checkpoints, which both APIs share: listed, read, downloaded."""
 
 from typing import Any
 

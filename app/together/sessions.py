@@ -1,4 +1,4 @@
-"""Sessions of the second door: created, read, changed, listed, stopped."""
+"""Sessions of Together's API: created, read, changed, listed, stopped."""
 
 from typing import Any
 

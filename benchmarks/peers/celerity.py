@@ -1,4 +1,4 @@
-"""The product, through the engine's public door: sessions with LoRA adapters that have been trained a step."""
+"""The product, through the engine's public methods: sessions with LoRA adapters that have been trained a step."""
 
 import os
 from concurrent.futures import Future

@@ -1,1 +1,1 @@
-"""The wire of the second door: the dialect of the public API's released SDK, translated into the same plain structs."""
+"""What Together's SDK sends and reads, translated into the same plain structs."""

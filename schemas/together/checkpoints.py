@@ -1,4 +1,4 @@
-"""Checkpoints as the second door shows them."""
+"""Checkpoints as Together's API shows them."""
 
 from typing import Any
 
@@ -44,7 +44,7 @@ class InferenceCheckpointOperationSchema(OperationSchema):
 class CheckpointSchema(SavedSchema):
     base_model = fields.String(required=True, metadata={"description": "The frozen model."})
     lora_rank = fields.Integer(required=True, metadata={"description": "The adapter's rank.", "examples": [8]})
-    session_id = identifier("The session it was saved from, which may be gone, or the other door's.")
+    session_id = identifier("The session it was saved from, which may be gone, or the other API's.")
     type = Choice(TYPES, required=True, description="Whether training goes on from it, or other software loads it.")
 
 

@@ -1,4 +1,4 @@
-"""An operation as the second door shows it, and the results that need no schema of their own."""
+"""An operation as Together's API shows it, and the results that need no schema of their own."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Sessions of the second door: how one is asked for, listed and shown."""
+"""Sessions of Together's API: how one is asked for, listed and shown."""
 
 import secrets
 from typing import Any

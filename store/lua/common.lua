@@ -104,7 +104,7 @@ local function forget_operation(session, id)
   redis.call('ZREM', keys.operations(session), id)
 end
 
--- Adds one to what the server has counted; store/counts.py takes the fields apart.
+-- Adds one to what the server has counted; store/counters.py takes the fields apart.
 local function count(field)
   redis.call('HINCRBY', keys.counters, field, 1)
 end
@@ -147,7 +147,7 @@ local function failed(id, session, at, code, message)
   ended(id, session, at)
 end
 
--- Where an owner's sessions are listed: those of model resources apart from the others, since each door lists its own.
+-- Where an owner's sessions are listed: those of model resources apart from the others, since each API lists its own.
 local function list_of(owner, resources)
   if not resources or resources == '' then return owner end
   return owner .. ':resources'

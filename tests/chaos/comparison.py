@@ -56,7 +56,7 @@ def weights_differ(store: Store, run: SessionRun, expected: Expected) -> list[st
 
 def log_differs(store: Store, run: SessionRun) -> list[str]:
     """Whether what was logged is not there in its order, each number once."""
-    points = store.curves.logged(run.session_id, "", 1_000_000)
+    points = store.metric_series.logged(run.session_id, "", 1_000_000)
     logged = [(point.step, point.values) for point in points]
     return [] if logged == run.logged else [f"{run.name}: logged {run.logged}, found {logged}"]
 

@@ -54,7 +54,7 @@ def keyed_routes() -> list[tuple[str, str, str]]:
 
 
 class Place:
-    """A session of each door, with an operation that waits, for a route to act upon."""
+    """A session of each API, with an operation that waits, for a route to act upon."""
 
     def __init__(self, api: Api) -> None:
         self.resources_id = api.client.post(f"{TOGETHER}/model-resources", json=MODEL).json["id"]
@@ -107,7 +107,7 @@ def test_sixteen_at_once_under_one_key_are_one(app: Flask, api: Api, method: str
     assert max(made.values(), default=0) <= 1, made
 
 
-def test_the_routes_of_both_doors_are_among_them() -> None:
+def test_the_routes_of_both_apis_are_among_them() -> None:
     rules = {rule for _, _, rule in keyed_routes()}
     assert {SESSIONS, f"{TOGETHER}/model-resources", f"{TOGETHER}/training-sessions"} <= rules
     assert {endpoint for _, endpoint, _ in keyed_routes()} >= set(BODIES)

@@ -80,12 +80,14 @@ def test_with_a_key_a_name_proves_nothing_and_is_not_asked_for(api: Api) -> None
 
 def test_a_link_is_not_made_of_a_host_that_is_none(api: Api) -> None:
     _, key = api.store.api_keys.create("ann", KeyLimits())
-    doors, caller = "/together/v1/rl", {"Authorization": f"Bearer {key}"}
-    resources = api.client.post(f"{doors}/model-resources", json={"base_model": "org/tiny"}, headers=caller).json["id"]
+    together, caller = "/together/v1/rl", {"Authorization": f"Bearer {key}"}
+    resources = api.client.post(f"{together}/model-resources", json={"base_model": "org/tiny"}, headers=caller).json[
+        "id"
+    ]
     body = {"model_resources_id": resources}
-    session = api.client.post(f"{doors}/training-sessions", json=body, headers=caller).json["id"]
+    session = api.client.post(f"{together}/training-sessions", json=body, headers=caller).json["id"]
     answer = api.client.post(
-        f"{doors}/training-sessions/{session}/payloads/upload-url", headers=caller | {"Host": "a b"}
+        f"{together}/training-sessions/{session}/payloads/upload-url", headers=caller | {"Host": "a b"}
     )
     assert (answer.status_code, answer.json["code"]) == (400, 400)
     assert "Host" in answer.json["message"]

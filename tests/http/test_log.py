@@ -12,7 +12,7 @@ def log(api: Api, session: str, **body: Any) -> Any:
 
 
 def points(api: Api, session: str) -> list[tuple[int, dict[str, float]]]:
-    found = api.store.curves.logged(session.rpartition("/")[2], "", 100)
+    found = api.store.metric_series.logged(session.rpartition("/")[2], "", 100)
     return [(point.step, point.values) for point in found]
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from app import create_app
-from app.recent import Recent
+from app.cached_check import CachedCheck
 from celerity_client import Client
 from domain.checkpoint import CheckpointKind
 from domain.operation import OperationKind
@@ -20,7 +20,7 @@ from store.store import open_store
 from tests.http.conftest import CARD, Api
 from tests.http.test_checkpoints import download, save
 
-DOOR = "/together/v1/rl"
+TOGETHER = "/together/v1/rl"
 TOKENS = {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}
 
 
@@ -112,9 +112,9 @@ def test_the_files_of_a_checkpoint_are_away_and_not_unknown(api: Api, disk: Disk
 
 def test_large_payloads_of_the_other_door_may_be_sent_and_fetched_again(api: Api, disk: Disk) -> None:
     post = api.client.post
-    resources = post(f"{DOOR}/model-resources", json={"base_model": CARD.name}).json["id"]
-    made = post(f"{DOOR}/training-sessions", json={"model_resources_id": resources}).json["id"]
-    session = f"{DOOR}/training-sessions/{made}"
+    resources = post(f"{TOGETHER}/model-resources", json={"base_model": CARD.name}).json["id"]
+    made = post(f"{TOGETHER}/training-sessions", json={"model_resources_id": resources}).json["id"]
+    session = f"{TOGETHER}/training-sessions/{made}"
     api.begin(session)
     upload = post(f"{session}/payloads/upload-url").json
     asked = {"payload_id": upload["payload_id"]}
@@ -137,12 +137,12 @@ def test_what_clients_send_leaves_the_floor_of_the_disk_free(api: Api, settings:
     session = api.session()
     api.begin(session)
     accepted = api.sample(session)
-    resources = api.client.post(f"{DOOR}/model-resources", json={"base_model": CARD.name}).json["id"]
-    made = api.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": resources}).json["id"]
+    resources = api.client.post(f"{TOGETHER}/model-resources", json={"base_model": CARD.name}).json["id"]
+    made = api.client.post(f"{TOGETHER}/training-sessions", json={"model_resources_id": resources}).json["id"]
     low = msgspec.structs.replace(settings, disk_floor_bytes=1 << 60)
     with closing(open_store(low)) as store:
         client: Any = create_app(low, store).test_client()
-        upload = client.post(f"{DOOR}/training-sessions/{made}/payloads/upload-url").json["upload_url"]
+        upload = client.post(f"{TOGETHER}/training-sessions/{made}/payloads/upload-url").json["upload_url"]
         for refused in (
             client.put(upload, data=b"{}"),
             client.post(f"{session}:sample", json={"prompt": TOKENS, "sampling_params": {"max_tokens": 2}}),
@@ -198,7 +198,7 @@ def test_storage_is_looked_at_every_few_seconds_and_by_one_at_a_time() -> None:
         if is_away[0]:
             raise ObjectsAwayError
 
-    recent = Recent(check, 5.0, lambda: now[0])
+    recent = CachedCheck(check, 5.0, lambda: now[0])
     assert [recent.is_good() for _ in range(3)] == [True] * 3
     is_away[0], now[0] = True, 4.9
     assert recent.is_good() and len(looks) == 1

@@ -20,7 +20,7 @@ LOSSES = ("CROSS_ENTROPY", "GRPO", "IMPORTANCE_SAMPLING", "PPO", "CISPO", "DRO",
 
 
 @pytest.fixture(params=["", "/together"])
-def door(request: pytest.FixtureRequest) -> str:
+def prefix(request: pytest.FixtureRequest) -> str:
     prefix: str = request.param
     return prefix
 
@@ -32,8 +32,8 @@ def native(api: Api) -> dict[str, Any]:
 
 
 @pytest.fixture
-def document(api: Api, door: str) -> dict[str, Any]:
-    document: dict[str, Any] = api.client.get(f"{door}/openapi.json").json
+def document(api: Api, prefix: str) -> dict[str, Any]:
+    document: dict[str, Any] = api.client.get(f"{prefix}/openapi.json").json
     return document
 
 
@@ -107,17 +107,17 @@ def test_every_default_is_of_its_own_schema(document: dict[str, Any]) -> None:
                 assert not isinstance(described["default"], str) or "enum" in described, (name, field)
 
 
-def test_every_route_is_documented_with_its_method(app: Flask, document: dict[str, Any], door: str) -> None:
-    outside = ("/static", "/console", "/docs", f"{door}/openapi.json", "/files", "/together/v1/shaping")
+def test_every_route_is_documented_with_its_method(app: Flask, document: dict[str, Any], prefix: str) -> None:
+    outside = ("/static", "/console", "/docs", f"{prefix}/openapi.json", "/files", "/together/v1/shaping")
     for rule in app.url_map.iter_rules():
-        if rule.rule == "/" or rule.rule.startswith(outside) or rule.rule.startswith("/together") != bool(door):
+        if rule.rule == "/" or rule.rule.startswith(outside) or rule.rule.startswith("/together") != bool(prefix):
             continue
         path = rule.rule.replace("<id:", "{").replace(">", "}")
         for method in set(rule.methods or ()) - {"HEAD", "OPTIONS"}:
             assert method.lower() in document["paths"][path], path
 
 
-def test_every_operation_names_its_errors_and_itself(document: dict[str, Any], door: str) -> None:
+def test_every_operation_names_its_errors_and_itself(document: dict[str, Any], prefix: str) -> None:
     names = []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
@@ -126,13 +126,13 @@ def test_every_operation_names_its_errors_and_itself(document: dict[str, Any], d
             names.append(operation["operationId"])
             assert {"400", "500"} <= set(operation["responses"]), path
             assert operation["summary"]
-            if path.startswith(f"{door}/v1"):
+            if path.startswith(f"{prefix}/v1"):
                 assert {"401", "429", "503"} <= set(operation["responses"]), path
             if "_id}" in path:
                 assert "404" in operation["responses"], path
             if "requestBody" in operation:
                 assert {"413", "415", "422"} <= set(operation["responses"]), path
-    assert len(names) == len(set(names)) == (31 if door else 26)
+    assert len(names) == len(set(names)) == (31 if prefix else 26)
 
 
 def test_every_error_is_documented_with_the_requests_id(document: dict[str, Any]) -> None:

@@ -21,7 +21,7 @@ BODIES = {
     "operations.optim_step": examples.OPTIM_STEP,
     "log.log_value": examples.LOGGED,
 }
-DOOR = "/together/v1/rl"
+TOGETHER = "/together/v1/rl"
 TOKENS: dict[str, Any] = {"chunks": [{"encoded_text": {"tokens": [1, 2]}}]}
 FLOATS = {"data": [1.0, 1.0], "dtype": "float32"}
 GRADIENT = {"data": [1.0, 1.0], "dtype": "D_TYPE_FLOAT32"}
@@ -75,13 +75,13 @@ def test_every_path_below_anothers_session_is_a_404(app: Flask, alice: Api, bob:
 
 
 def test_every_path_of_the_second_door_below_anothers_things_is_a_404(app: Flask, alice: Api, bob: Api) -> None:
-    made = alice.client.post(f"{DOOR}/model-resources", json={"base_model": "org/tiny"})
+    made = alice.client.post(f"{TOGETHER}/model-resources", json={"base_model": "org/tiny"})
     ids = {"model_resources_id": made.json["id"], "operation_id": "1", "payload_id": "1"}
-    created = alice.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
+    created = alice.client.post(f"{TOGETHER}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
     ids["session_id"] = created.json["id"]
     asked = []
     for rule in app.url_map.iter_rules():
-        if not rule.rule.startswith(f"{DOOR}/") or not rule.arguments & {"session_id", "model_resources_id"}:
+        if not rule.rule.startswith(f"{TOGETHER}/") or not rule.arguments & {"session_id", "model_resources_id"}:
             continue
         path = re.sub("<id:(.*?)>", lambda name: ids[name[1]], rule.rule)
         (method,) = set(rule.methods or ()) - {"HEAD", "OPTIONS"}
@@ -91,11 +91,11 @@ def test_every_path_of_the_second_door_below_anothers_things_is_a_404(app: Flask
         assert (answer.status_code, answer.json["message"] in words) == (404, True), (path, answer.json)
         asked.append(rule.endpoint)
     assert len(asked) == 22
-    refused = bob.client.post(f"{DOOR}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
+    refused = bob.client.post(f"{TOGETHER}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})
     assert (refused.status_code, refused.json["errors"][0]["field"]) == (400, "model_resources_id")
     for kind, name in (("model-resources", "model_resources_id"), ("training-sessions", "session_id")):
-        assert bob.client.get(f"{DOOR}/{kind}").json["data"] == []
-        assert [each["id"] for each in alice.client.get(f"{DOOR}/{kind}").json["data"]] == [ids[name]]
+        assert bob.client.get(f"{TOGETHER}/{kind}").json["data"] == []
+        assert [each["id"] for each in alice.client.get(f"{TOGETHER}/{kind}").json["data"]] == [ids[name]]
 
 
 def test_anothers_checkpoint_is_not_there(alice: Api, bob: Api) -> None:

@@ -38,11 +38,11 @@ def post(client: Any, kind: str, session: str, **more: Any) -> Any:
 
 def granted(api: Api, session: str) -> float | None:
     """What the worker is told of the last operation of the session, those before it having ended."""
-    lane = [id.decode() for id in api.redis.zrange(keys.session_queue(session.rpartition("/")[2]), 0, -1)]
-    for before in lane[:-1]:
+    queue = [id.decode() for id in api.redis.zrange(keys.session_queue(session.rpartition("/")[2]), 0, -1)]
+    for before in queue[:-1]:
         with contextlib.suppress(AssertionError):
             api.finish(before, None)
-    claim = api.store.claims.claim(lane[-1], WORKER, "fence")
+    claim = api.store.claims.claim(queue[-1], WORKER, "fence")
     assert claim is not None
     return claim.timeout_seconds
 

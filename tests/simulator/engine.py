@@ -1,4 +1,4 @@
-"""An engine that adds integers, behind the door of the real one: calls in turn, answered by futures."""
+"""An engine that adds integers, with the methods of the real one: calls in turn, answered by futures."""
 
 from collections import deque
 from collections.abc import Callable

@@ -58,7 +58,7 @@ def test_finishing_again_after_a_lost_reply_is_no_refusal_and_counts_once(bench:
     claim = bench.claim(step)
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
     assert bench.store.claims.finish(claim, OptimStepResult(step=1, metrics={}))
-    assert bench.store.counts().counter("ended")["optim-step", "COMPLETED"] == 1
+    assert bench.store.counters().counter("ended")["optim-step", "COMPLETED"] == 1
     assert bench.store.sessions.get(session_id).step == 1
 
 
@@ -75,7 +75,7 @@ def test_what_comes_after_a_timeout_changes_nothing(bench: Bench) -> None:
     assert bench.store.sessions.get(session_id).step == 0
     assert bench.store.snapshots.load(session_id).replayed == []
     assert bench.outbox.take() == []
-    counts = bench.store.counts()
+    counts = bench.store.counters()
     assert counts.counter("ended") == {("create-session", "COMPLETED"): 1, ("optim-step", "FAILED"): 1}
     assert counts.counter("failed") == {("optim-step", "TIMEOUT"): 1}
 

@@ -17,7 +17,7 @@ from tests.waiting import eventually
 
 
 @pytest.fixture
-def door(fragile: Stack, client: httpx.Client) -> str:  # noqa: ARG001 - the client waits until the stack is whole again
+def base_url(fragile: Stack, client: httpx.Client) -> str:  # noqa: ARG001 - the client waits until the stack is whole again
     return f"{fragile.url}/together"
 
 
@@ -30,17 +30,17 @@ def kill_both(stack: Stack) -> None:
     stack.wait_ready()
 
 
-def test_what_was_published_survives_by_replay_and_by_snapshot(fragile: Stack, door: str) -> None:
-    told = story(door, lambda: kill_both(fragile))
-    assert told == story(door, lambda: None)
+def test_what_was_published_survives_by_replay_and_by_snapshot(fragile: Stack, base_url: str) -> None:
+    told = story(base_url, lambda: kill_both(fragile))
+    assert told == story(base_url, lambda: None)
     assert [segments for _, segments in told] == [[(0, 1)], [(0, 1)], [(0, 1)], [(0, 6)]]
     assert told[0] == told[1] == told[2] != told[3]
 
 
-def story(door: str, strike: Callable[[], None]) -> list[Drawn]:
+def story(base_url: str, strike: Callable[[], None]) -> list[Drawn]:
     """What is sampled once weights are published; after a strike; after one with a snapshot; when published again."""
     with (
-        ModelResourcesClient.create(base_url=door, api_key="any", base_model="tiny") as resources,
+        ModelResourcesClient.create(base_url=base_url, api_key="any", base_model="tiny") as resources,
         resources.create_session(lora_config={"rank": 4, "seed": 7}) as session,
     ):
         train(session)
@@ -58,11 +58,11 @@ def story(door: str, strike: Callable[[], None]) -> list[Drawn]:
         return [*samples, sampled(session)]
 
 
-def test_a_publish_that_was_accepted_when_its_worker_was_killed_is_made(fragile: Stack, door: str) -> None:
+def test_a_publish_that_was_accepted_when_its_worker_was_killed_is_made(fragile: Stack, base_url: str) -> None:
     prompt: Any = {"model_inputs": [tokens(*PROMPT)], "sampling_params": {"max_tokens": 5, "temperature": 0}}
     with (
-        Together(base_url=door, api_key="any") as sdk,
-        ModelResourcesClient.create(base_url=door, api_key="any", base_model="tiny") as resources,
+        Together(base_url=base_url, api_key="any") as sdk,
+        ModelResourcesClient.create(base_url=base_url, api_key="any", base_model="tiny") as resources,
         resources.create_session(lora_config={"rank": 4, "seed": 7}) as session,
     ):
         train(session)

@@ -37,7 +37,7 @@ native, together = (
     schemathesis.openapi.from_dict(APP.get(path).json) for path in ("/openapi.json", "/together/openapi.json")
 )
 some = settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
-# The second door has twice as many calls, on the same parsers and fields.
+# Together's API has twice as many calls, on the same parsers and fields.
 few = settings(some, max_examples=8)
 
 
@@ -48,7 +48,7 @@ def session_id(http: httpx.Client) -> str:
 
 @pytest.fixture(scope="module")
 def publishing_id(http: httpx.Client) -> str:
-    """A session of the second door."""
+    """A session of Together's API."""
     resources = http.post("/together/v1/rl/model-resources", json={"base_model": "tiny"}).json()
     answer = http.post("/together/v1/rl/training-sessions", json={"model_resources_id": resources["id"]})
     made: str = answer.json()["id"]

@@ -30,26 +30,26 @@ def stack(tmp_path_factory: pytest.TempPathFactory, models_dir: Path) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def door(stack: Stack) -> str:
+def base_url(stack: Stack) -> str:
     """What TOGETHER_BASE_URL is set to."""
     return f"{stack.url}/together"
 
 
 @pytest.fixture(scope="session")
-def sdk(door: str) -> Iterator[Together]:
+def sdk(base_url: str) -> Iterator[Together]:
     # Strict: an answer that its types do not allow raises.
-    with Together(base_url=door, api_key=KEY, _strict_response_validation=True) as client:
+    with Together(base_url=base_url, api_key=KEY, _strict_response_validation=True) as client:
         yield client
 
 
 @pytest.fixture
-def async_sdk(door: str) -> AsyncTogether:
-    return AsyncTogether(base_url=door, api_key=KEY, _strict_response_validation=True)
+def async_sdk(base_url: str) -> AsyncTogether:
+    return AsyncTogether(base_url=base_url, api_key=KEY, _strict_response_validation=True)
 
 
 @pytest.fixture(scope="session")
-def resources(door: str) -> Iterator[ModelResourcesClient]:
-    with ModelResourcesClient.create(base_url=door, api_key=KEY, base_model="tiny") as resources:
+def resources(base_url: str) -> Iterator[ModelResourcesClient]:
+    with ModelResourcesClient.create(base_url=base_url, api_key=KEY, base_model="tiny") as resources:
         yield resources
 
 

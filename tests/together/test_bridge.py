@@ -17,8 +17,8 @@ STEP = tinker.AdamParams(learning_rate=1e-2)
 
 
 @pytest.fixture
-def service(door: str) -> tinker.ServiceClient:
-    return tinker.ServiceClient(base_url=door, api_key="any")
+def service(base_url: str) -> tinker.ServiceClient:
+    return tinker.ServiceClient(base_url=base_url, api_key="any")
 
 
 @pytest.fixture

@@ -80,8 +80,8 @@ def story_of_fp4(api: Any) -> Story:
         assert isinstance(refusal, APIStatusError) and refusal.status_code == 404 and "not offered" in str(refusal)
 
 
-def story_of_clients(door: str) -> Story:
-    there: Any = {"base_url": door, "api_key": "any"}
+def story_of_clients(base_url: str) -> Story:
+    there: Any = {"base_url": base_url, "api_key": "any"}
     resources = yield partial(ModelResourcesClient.create, base_model=MODEL, **there)
     home = resources.model_resources_id
     assert (yield partial(resources.retrieve)).id == (yield partial(resources.extend_expiry, seconds=60)).id == home
@@ -150,19 +150,19 @@ def test_every_async_method_of_the_resources(async_sdk: AsyncTogether) -> None:
     assert called == every_resource(async_sdk.post_training)
 
 
-def test_every_method_of_the_clients(door: str) -> None:
-    assert tell(story_of_clients(door)) == EVERY_CLIENT
+def test_every_method_of_the_clients(base_url: str) -> None:
+    assert tell(story_of_clients(base_url)) == EVERY_CLIENT
 
 
-def test_every_async_method_of_the_clients(door: str) -> None:
-    assert asyncio.run(tell_async(story_of_clients(door))) == EVERY_CLIENT
+def test_every_async_method_of_the_clients(base_url: str) -> None:
+    assert asyncio.run(tell_async(story_of_clients(base_url))) == EVERY_CLIENT
 
 
-def test_every_method_of_the_bridge(door: str) -> None:
-    called = tell(story_of_the_bridge(tinker.ServiceClient(base_url=door, api_key="any")))
+def test_every_method_of_the_bridge(base_url: str) -> None:
+    called = tell(story_of_the_bridge(tinker.ServiceClient(base_url=base_url, api_key="any")))
     assert called - {"ServiceClient.create_lora_training_client"} == EVERY_OF_THE_BRIDGE
 
 
-def test_every_async_method_of_the_bridge(door: str) -> None:
-    called = asyncio.run(tell_async(story_of_the_bridge(tinker.ServiceClient(base_url=door, api_key="any"))))
+def test_every_async_method_of_the_bridge(base_url: str) -> None:
+    called = asyncio.run(tell_async(story_of_the_bridge(tinker.ServiceClient(base_url=base_url, api_key="any"))))
     assert called - {"ServiceClient.create_lora_training_client"} == EVERY_OF_THE_BRIDGE

@@ -1,4 +1,4 @@
-"""The examples as they are, told of the door by their environment alone."""
+"""The examples as they are, told of the base_url by their environment alone."""
 
 import os
 import re
@@ -12,8 +12,8 @@ from stack.process import ROOT
 
 
 @pytest.mark.parametrize("script", ["together_sdk_grpo.py", "tinker_bridge_sft.py"])
-def test_an_example_runs(script: str, door: str, models_dir: Path) -> None:
-    environment = {**os.environ, "TOGETHER_BASE_URL": door, "TOGETHER_API_KEY": "any"}
+def test_an_example_runs(script: str, base_url: str, models_dir: Path) -> None:
+    environment = {**os.environ, "TOGETHER_BASE_URL": base_url, "TOGETHER_API_KEY": "any"}
     command = [
         sys.executable,
         f"examples/{script}",

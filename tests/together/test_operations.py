@@ -119,10 +119,10 @@ def test_a_completion_ends_with_a_token_of_ones_own(session: SessionClient) -> N
     assert stopped.stop_reason == "STOP_REASON_STOP"
 
 
-def test_muon_steps_only_where_the_resources_are_made_for_it(door: str, session: SessionClient) -> None:
+def test_muon_steps_only_where_the_resources_are_made_for_it(base_url: str, session: SessionClient) -> None:
     with (
         ModelResourcesClient.create(
-            base_url=door, api_key="any", base_model="tiny", optimizer_config={"muon": {}}
+            base_url=base_url, api_key="any", base_model="tiny", optimizer_config={"muon": {}}
         ) as resources,
         resources.create_session() as muon,
     ):
@@ -178,14 +178,14 @@ def test_what_is_apart_is_named_in_the_answer(sdk: Together, session: SessionCli
     ],
 )
 def test_what_a_loss_does_not_take_is_refused_by_name(
-    door: str, session: SessionClient, inputs: Any, config: Any, what: str
+    base_url: str, session: SessionClient, inputs: Any, config: Any, what: str
 ) -> None:
     sample: Any = supervised(PROMPT)
     typed: Any = {
         name: {"data": values, "dtype": "int64" if name == "target_tokens" else "float32"}
         for name, values in {**sample["loss_fn_inputs"], **inputs}.items()
     }
-    with Together(base_url=door, api_key="any") as sdk, pytest.raises(BadRequestError, match=what):
+    with Together(base_url=base_url, api_key="any") as sdk, pytest.raises(BadRequestError, match=what):
         sdk.post_training.operations.forward_backward(
             session.session_id,
             idempotency_key="k",
@@ -194,8 +194,8 @@ def test_what_a_loss_does_not_take_is_refused_by_name(
         )
 
 
-def test_the_same_key_is_the_same_operation(door: str, session: SessionClient) -> None:
-    with Together(base_url=door, api_key="any") as sdk:
+def test_the_same_key_is_the_same_operation(base_url: str, session: SessionClient) -> None:
+    with Together(base_url=base_url, api_key="any") as sdk:
         api = sdk.post_training.operations
         first, again = (
             api.weights_sync(session.session_id, weight_sync_type="WEIGHT_SYNC_TYPE_PIPELINE", idempotency_key="once")

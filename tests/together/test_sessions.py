@@ -43,8 +43,8 @@ def test_model_resources_cost_nothing_and_live_from_create_to_stop(sdk: Together
         sdk.post_training.sessions.create(model_resources_id=made.id)
 
 
-def test_resources_with_active_sessions_stop_by_force_only(door: str, sdk: Together) -> None:
-    resources = ModelResourcesClient.create(base_url=door, api_key="any", base_model="tiny")
+def test_resources_with_active_sessions_stop_by_force_only(base_url: str, sdk: Together) -> None:
+    resources = ModelResourcesClient.create(base_url=base_url, api_key="any", base_model="tiny")
     session = resources.create_session(lora_config={"rank": 2})
     with pytest.raises(BadRequestError, match="1 sessions are active"):
         sdk.post_training.model_resources.stop(resources.model_resources_id)
@@ -136,8 +136,8 @@ def test_inactive_sessions_expire_unless_their_expiry_was_extended(stack: Stack,
     api.model_resources.stop(homes[1], force=True)
 
 
-def test_a_session_of_one_door_is_unknown_to_the_other(sdk: Together, session: SessionClient, door: str) -> None:
-    native = door.removesuffix("/together")
+def test_a_session_of_one_door_is_unknown_to_the_other(sdk: Together, session: SessionClient, base_url: str) -> None:
+    native = base_url.removesuffix("/together")
     with Together(base_url=native, api_key="any") as other, pytest.raises(NotFoundError):
         other.post_training.sessions.retrieve(session.session_id)
     made = sdk.post(f"{native}/v1/rl/training-sessions", cast_to=object, body={"base_model": "tiny"})
@@ -166,10 +166,10 @@ def test_a_checkpoint_resumes_with_and_without_its_optimizer(
             assert again.trainer.optim_step().step == step + 1
 
 
-def test_resources_without_a_generator_are_not_sampled_from(door: str, sdk: Together) -> None:
+def test_resources_without_a_generator_are_not_sampled_from(base_url: str, sdk: Together) -> None:
     with (
         ModelResourcesClient.create(
-            base_url=door, api_key="any", base_model="tiny", compute_config={"num_generator_replicas": 0}
+            base_url=base_url, api_key="any", base_model="tiny", compute_config={"num_generator_replicas": 0}
         ) as resources,
         resources.create_session() as session,
     ):

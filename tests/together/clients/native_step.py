@@ -1,4 +1,4 @@
-"""One GRPO step through the native door with the client that was generated from its document."""
+"""One GRPO step through the native API with the client that was generated from its document."""
 
 import sys
 from typing import Any

@@ -1,4 +1,4 @@
-"""Each door's document lints clean, and the clients generated from it run a GRPO step against the live server."""
+"""Each api's document lints clean, and the clients generated from it run a GRPO step against the live server."""
 
 import os
 import shutil
@@ -12,7 +12,7 @@ import pytest
 from stack.stack import Stack
 
 HERE = Path(__file__).parent
-DOORS = {"native": "/openapi.json", "together": "/together/openapi.json"}
+APIS = {"native": "/openapi.json", "together": "/together/openapi.json"}
 TSC = ("--strict", "--module", "nodenext", "--target", "es2022", "--types", "node", "--skipLibCheck", "false")
 
 needs_npm = pytest.mark.skipif(shutil.which("npm") is None, reason="npm is not installed: no linter, no TypeScript")
@@ -29,8 +29,8 @@ def run(*command: str, cwd: Path, **environment: str) -> str:
 @pytest.fixture(scope="module")
 def documents(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
-    for door, path in DOORS.items():
-        (folder / f"{door}.json").write_bytes(httpx.get(stack.url + path).raise_for_status().content)
+    for api, path in APIS.items():
+        (folder / f"{api}.json").write_bytes(httpx.get(stack.url + path).raise_for_status().content)
     return folder
 
 
@@ -44,25 +44,25 @@ def npm(documents: Path) -> Path:
 
 
 @needs_npm
-@pytest.mark.parametrize("door", DOORS)
-def test_the_document_lints_clean(npm: Path, door: str) -> None:
-    run("npx", "redocly", "lint", "--max-problems=5", f"{door}.json", cwd=npm, REDOCLY_TELEMETRY="off")
+@pytest.mark.parametrize("api", APIS)
+def test_the_document_lints_clean(npm: Path, api: str) -> None:
+    run("npx", "redocly", "lint", "--max-problems=5", f"{api}.json", cwd=npm, REDOCLY_TELEMETRY="off")
 
 
 @needs_npm
-@pytest.mark.parametrize("door", DOORS)
-def test_a_typescript_client_runs_a_grpo_step(stack: Stack, npm: Path, door: str) -> None:
+@pytest.mark.parametrize("api", APIS)
+def test_a_typescript_client_runs_a_grpo_step(stack: Stack, npm: Path, api: str) -> None:
     # A request may leave out what has a default.
-    options = ("--default-non-nullable=false", "-o", f"{door}-api.d.ts")
-    run("npx", "openapi-typescript", f"{door}.json", *options, cwd=npm)
-    run("npx", "tsc", *TSC, f"{door}.ts", cwd=npm)
-    assert run("node", f"{door}.js", stack.url, cwd=npm).strip() == "step 1"
+    options = ("--default-non-nullable=false", "-o", f"{api}-api.d.ts")
+    run("npx", "openapi-typescript", f"{api}.json", *options, cwd=npm)
+    run("npx", "tsc", *TSC, f"{api}.ts", cwd=npm)
+    assert run("node", f"{api}.js", stack.url, cwd=npm).strip() == "step 1"
 
 
-@pytest.mark.parametrize("door", DOORS)
-def test_a_python_client_runs_a_grpo_step(stack: Stack, documents: Path, door: str) -> None:
+@pytest.mark.parametrize("api", APIS)
+def test_a_python_client_runs_a_grpo_step(stack: Stack, documents: Path, api: str) -> None:
     generator = str(Path(sys.executable).with_name("openapi-python-client"))
-    output = documents / f"{door}_client"
-    run(generator, "generate", "--path", f"{door}.json", "--output-path", str(output), "--meta", "none", cwd=documents)
-    script = str(HERE / f"{door}_step.py")
+    output = documents / f"{api}_client"
+    run(generator, "generate", "--path", f"{api}.json", "--output-path", str(output), "--meta", "none", cwd=documents)
+    script = str(HERE / f"{api}_step.py")
     assert run(sys.executable, script, stack.url, cwd=documents, PYTHONPATH=str(documents)).strip() == "step 1"

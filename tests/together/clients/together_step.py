@@ -1,4 +1,4 @@
-"""One GRPO step through the second door with the client that was generated from its document."""
+"""One GRPO step through Together's API with the client that was generated from its document."""
 
 import sys
 from typing import Any

@@ -24,8 +24,8 @@ class Histogram(NamedTuple):
     sum: float
 
 
-class Counts:
-    """The hash, taken apart."""
+class Counters:
+    """What the hash holds, by name."""
 
     def __init__(self, fields: dict[bytes, bytes]) -> None:
         self._counters: defaultdict[str, dict[Labels, float]] = defaultdict(dict)

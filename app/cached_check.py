@@ -1,4 +1,4 @@
-"""A check whose last word counts for a while."""
+"""A check whose last result counts for a while."""
 
 import logging
 import threading
@@ -10,9 +10,9 @@ from store.errors import ObjectsAwayError
 log = logging.getLogger(__name__)
 
 
-class Recent:
-    """Asks for itself after `seconds`, and while one caller does, the others hear the last word: neither how often it
-    is called nor how long an answer takes is felt by more than one."""
+class CachedCheck:
+    """Checks again after `seconds`. While one caller does, the others get the last result: at most one of them waits
+    for the check, however often this is called."""
 
     def __init__(self, check: Callable[[], None], seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         """`check` raises ObjectsAwayError."""

@@ -1,4 +1,4 @@
-"""Where the meanings coincide, both doors give the same numbers: same checkpoint, same seeds."""
+"""Where the meanings coincide, both APIs give the same numbers: same checkpoint, same seeds."""
 
 from collections.abc import Iterator
 
@@ -12,8 +12,8 @@ from tests.together.bodies import PROMPT, loss, scored, supervised, tokens
 
 
 @pytest.fixture
-def http(door: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=door.removesuffix("/together"), timeout=60.0) as client:
+def http(base_url: str) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=base_url.removesuffix("/together"), timeout=60.0) as client:
         yield client
 
 

@@ -1,4 +1,4 @@
-"""The curves of a session: what its operations measured as they finished, and what its user logged."""
+"""The metric series of a session: what its operations measured as they finished, and what its user logged."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,13 +7,13 @@ import msgspec
 
 from store import keys
 from store.context import Context
-from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError
+from store.errors import KeyReusedError, NotFoundError, TooManyNamesError
 from store.idempotency import IdempotencyKey, idempotency_arguments
 
 MOST_NAMES = 32
 REWARD = "reward"
 # As many of the newest points as tell the last loss and how fast tokens go by.
-GLANCE = 16
+NEWEST = 16
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,22 +32,22 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
         return self.sampled + self.trained
 
 
-class Glance(msgspec.Struct, frozen=True, kw_only=True):
-    """The newest of a session's curves; None where there is nothing yet."""
+class Latest(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest values of a session's series; None where there is none yet."""
 
     loss: float | None = None
     reward: float | None = None
     tokens_per_second: float | None = None
 
 
-class Curves:
+class MetricSeries:
     def __init__(self, context: Context) -> None:
         self._context = context
 
     def log(
         self, session_id: str, name: str, step: int, value: float, idempotency_key: IdempotencyKey | None = None
     ) -> None:
-        """Adds a point to the session's curve `name`. Raises NotFoundError, TooManyCurvesError, KeyReusedError."""
+        """Adds a point to the user's series `name`. Raises NotFoundError, TooManyNamesError, KeyReusedError."""
         values = msgspec.json.encode({name: value})
         reply = self._context.scripts.run(
             "log",
@@ -62,7 +62,7 @@ class Curves:
         if reply[0] == b"unknown":
             raise NotFoundError("no such training session")
         if reply[0] == b"full":
-            raise TooManyCurvesError(f"a session has at most {MOST_NAMES} names to log under")
+            raise TooManyNamesError(f"a session has at most {MOST_NAMES} names to log under")
         if reply[0] == b"reused":
             raise KeyReusedError
 
@@ -74,15 +74,15 @@ class Curves:
         """The same of what was logged."""
         return self._read(keys.logged(session_id), after, most)
 
-    def glances(self, session_ids: Sequence[str]) -> list[Glance]:
+    def latest(self, session_ids: Sequence[str]) -> list[Latest]:
         """One for each session, in one round trip."""
         with self._context.redis.pipeline(transaction=False) as pipeline:
             for session_id in session_ids:
-                pipeline.xrevrange(keys.series(session_id), count=GLANCE)
-                pipeline.xrevrange(keys.logged(session_id), count=GLANCE)
+                pipeline.xrevrange(keys.series(session_id), count=NEWEST)
+                pipeline.xrevrange(keys.logged(session_id), count=NEWEST)
             replies = pipeline.execute()
         rows = [[_point(*entry) for entry in reversed(reply)] for reply in replies]
-        return [_glance(measured, logged) for measured, logged in zip(rows[::2], rows[1::2], strict=True)]
+        return [_latest(measured, logged) for measured, logged in zip(rows[::2], rows[1::2], strict=True)]
 
     def _read(self, key: str, after: str, most: int) -> list[Point]:
         entries = self._context.redis.xrange(key, min=f"({after}" if after else "-", count=most)
@@ -100,8 +100,8 @@ def _point(id: bytes, fields: dict[bytes, Any]) -> Point:
     )
 
 
-def _glance(measured: list[Point], logged: list[Point]) -> Glance:
-    return Glance(loss=_last(measured, "loss"), reward=_last(logged, REWARD), tokens_per_second=_rate(measured))
+def _latest(measured: list[Point], logged: list[Point]) -> Latest:
+    return Latest(loss=_last(measured, "loss"), reward=_last(logged, REWARD), tokens_per_second=_rate(measured))
 
 
 def _last(points: list[Point], name: str) -> float | None:

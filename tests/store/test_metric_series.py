@@ -7,9 +7,9 @@ from domain.metrics import OperationMetrics
 from domain.operation import ErrorCode, OperationError, OperationKind
 from domain.optim_step import OptimStepRequest, OptimStepResult
 from store import keys
-from store.curves import MOST_NAMES, Glance, Point
-from store.errors import KeyReusedError, NotFoundError, TooManyCurvesError
+from store.errors import KeyReusedError, NotFoundError, TooManyNamesError
 from store.idempotency import IdempotencyKey
+from store.metric_series import MOST_NAMES, Latest, Point
 from store.store import Store
 from tests.store.conftest import WORKER, Bench, with_settings
 
@@ -41,15 +41,15 @@ def test_passes_and_steps_join_the_step_they_belong_to(bench: Bench) -> None:
     trained(bench, session.id, 2.0, tokens=5)
     stepped(bench, session.id, 1, 0.5)
     trained(bench, session.id, 1.0, tokens=1)
-    points = bench.store.curves.measured(session.id, "", 100)
+    points = bench.store.metric_series.measured(session.id, "", 100)
     assert shape(points) == [
         (1, {"loss": 3.0}, 10),
         (1, {"loss": 2.0}, 15),
         (1, {"grad_norm": 0.5}, 15),
         (2, {"loss": 1.0}, 16),
     ]
-    assert bench.store.curves.measured(session.id, points[1].id, 1) == [points[2]]
-    assert bench.store.curves.measured(session.id, points[3].id, 100) == []
+    assert bench.store.metric_series.measured(session.id, points[1].id, 1) == [points[2]]
+    assert bench.store.metric_series.measured(session.id, points[3].id, 100) == []
 
 
 def test_what_failed_or_came_twice_or_too_late_is_on_no_curve(bench: Bench) -> None:
@@ -60,14 +60,14 @@ def test_what_failed_or_came_twice_or_too_late_is_on_no_curve(bench: Bench) -> N
     assert bench.store.sessions.move(session.id, WORKER, "worker-2")
     measured = OperationMetrics(trained=7, values={"loss": 1.0})
     assert not bench.store.claims.finish(late, ForwardBackwardResult(loss=1.0, metrics={}), measured)
-    assert bench.store.curves.measured(session.id, "", 100) == []
+    assert bench.store.metric_series.measured(session.id, "", 100) == []
     claim = bench.claim(operation.id, "worker-2")
     for _ in range(2):
         assert bench.store.claims.finish(claim, ForwardBackwardResult(loss=1.0, metrics={}), measured)
     second = bench.store.operations.accept(session.id, TRAIN, OptimStepRequest())
     failed = OperationError(ErrorCode.NON_FINITE, "not finite")
     assert bench.store.claims.finish(bench.claim(second.id, "worker-2"), failed)
-    assert shape(bench.store.curves.measured(session.id, "", 100)) == [(1, {"loss": 1.0}, 7)]
+    assert shape(bench.store.metric_series.measured(session.id, "", 100)) == [(1, {"loss": 1.0}, 7)]
 
 
 @pytest.mark.parametrize("most", [0, 300])
@@ -75,40 +75,40 @@ def test_a_curve_has_no_more_points_than_its_setting_and_a_block_of_the_stream(b
     store = with_settings(bench, curve_points=most)
     session = bench.running_session()
     for number in range(450):
-        store.curves.log(session.id, "reward", number, 1.0)
-    kept = [point.step for point in store.curves.logged(session.id, "", 1000)]
+        store.metric_series.log(session.id, "reward", number, 1.0)
+    kept = [point.step for point in store.metric_series.logged(session.id, "", 1000)]
     assert kept == list(range(450 - len(kept), 450))
     assert most <= len(kept) <= most + 100
 
 
 def test_what_is_logged_is_read_back_in_order_beside_the_rest(bench: Bench) -> None:
     session = bench.running_session()
-    bench.store.curves.log(session.id, "reward", 1, 0.25)
-    bench.store.curves.log(session.id, "länge", 1, 12.0)
-    points = bench.store.curves.logged(session.id, "", 100)
+    bench.store.metric_series.log(session.id, "reward", 1, 0.25)
+    bench.store.metric_series.log(session.id, "länge", 1, 12.0)
+    points = bench.store.metric_series.logged(session.id, "", 100)
     assert [(point.step, point.values) for point in points] == [(1, {"reward": 0.25}), (1, {"länge": 12.0})]
-    assert bench.store.curves.measured(session.id, "", 100) == []
-    assert bench.store.curves.logged(session.id, points[0].id, 100) == points[1:]
+    assert bench.store.metric_series.measured(session.id, "", 100) == []
+    assert bench.store.metric_series.logged(session.id, points[0].id, 100) == points[1:]
 
 
 def test_names_are_bounded_and_a_session_must_be_there(bench: Bench) -> None:
     session = bench.running_session()
     for number in range(MOST_NAMES):
-        bench.store.curves.log(session.id, f"name {number}", 0, 0.0)
-    with pytest.raises(TooManyCurvesError, match="32"):
-        bench.store.curves.log(session.id, "one more", 0, 0.0)
-    bench.store.curves.log(session.id, "name 0", 1, 0.0)
+        bench.store.metric_series.log(session.id, f"name {number}", 0, 0.0)
+    with pytest.raises(TooManyNamesError, match="32"):
+        bench.store.metric_series.log(session.id, "one more", 0, 0.0)
+    bench.store.metric_series.log(session.id, "name 0", 1, 0.0)
     with pytest.raises(NotFoundError):
-        bench.store.curves.log("nothing", "reward", 0, 0.0)
+        bench.store.metric_series.log("nothing", "reward", 0, 0.0)
 
 
 def test_a_key_logs_once(bench: Bench) -> None:
     session = bench.running_session()
     for _ in range(2):
-        bench.store.curves.log(session.id, "reward", 1, 1.0, IdempotencyKey("path", "key", b"digest"))
+        bench.store.metric_series.log(session.id, "reward", 1, 1.0, IdempotencyKey("path", "key", b"digest"))
     with pytest.raises(KeyReusedError):
-        bench.store.curves.log(session.id, "reward", 2, 1.0, IdempotencyKey("path", "key", b"other"))
-    assert len(bench.store.curves.logged(session.id, "", 100)) == 1
+        bench.store.metric_series.log(session.id, "reward", 2, 1.0, IdempotencyKey("path", "key", b"other"))
+    assert len(bench.store.metric_series.logged(session.id, "", 100)) == 1
 
 
 def test_a_glance_is_the_last_loss_the_last_reward_and_the_rate_of_tokens(bench: Bench) -> None:
@@ -120,10 +120,10 @@ def test_a_glance_is_the_last_loss_the_last_reward_and_the_rate_of_tokens(bench:
         ("3000-1", 700, "{}"),
     ):
         bench.redis.xadd(key, {"step": 1, "sampled": 0, "trained": trained_by_then, "values": values}, id=id)
-    bench.store.curves.log(session.id, "reward", 1, 0.5)
-    bench.store.curves.log(session.id, "length", 1, 9.0)
-    seen = bench.store.curves.glances([session.id, silent.id])
-    assert seen == [Glance(loss=1.0, reward=0.5, tokens_per_second=300.0), Glance()]
+    bench.store.metric_series.log(session.id, "reward", 1, 0.5)
+    bench.store.metric_series.log(session.id, "length", 1, 9.0)
+    seen = bench.store.metric_series.latest([session.id, silent.id])
+    assert seen == [Latest(loss=1.0, reward=0.5, tokens_per_second=300.0), Latest()]
 
 
 def requests_of(store: Store, session_id: str, ids: list[str]) -> list[str]:
@@ -155,7 +155,7 @@ def test_the_newest_requests_are_kept_and_those_that_a_replay_needs(bench: Bench
 def test_a_removed_session_leaves_no_curve(bench: Bench) -> None:
     store, session = with_settings(bench, requests_kept=2), bench.running_session()
     trained(bench, session.id, 1.0)
-    store.curves.log(session.id, "reward", 1, 1.0)
+    store.metric_series.log(session.id, "reward", 1, 1.0)
     bench.outbox.take()
     store.sessions.stop(session.id)
     bench.run(bench.outbox.take()[0])

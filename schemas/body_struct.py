@@ -1,4 +1,4 @@
-"""A schema's shape as a msgspec struct, so that a large body is read in one pass that stops at what has no place in it.
+"""A schema as a msgspec struct, so that a large body is read in one pass that stops at the first unknown field.
 
 Objects, and lists of them, become structs; arrays of numbers and everything else stay text (msgspec.Raw), which their
 own fields read, one at a time: so a body never lies in memory as a tree of Python objects, many times its size.
