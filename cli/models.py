@@ -10,6 +10,7 @@ from cli.model_check import check
 from cli.output import as_json, show, table
 from cli.remote import with_client
 from domain.operation import OperationFailedError
+from models.files import unread
 from models.hub import Hub, UnknownModelError
 from models.inspection import inspect
 from settings import load_settings
@@ -56,7 +57,7 @@ def _copied(folder: Path, name: str) -> Path:
         inspect(name, folder, describe)
     except ValueError as error:
         raise click.ClickException(f"{folder} is refused: {error}") from error
-    shutil.copytree(folder, target)
+    shutil.copytree(folder, target, ignore=unread)
     return target
 
 

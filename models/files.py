@@ -1,7 +1,7 @@
 """The files of a model's folder, as others' code would open them: plain files of that folder, and none too large."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -39,6 +39,11 @@ def refuse_outside(directory: Path, file: Path) -> None:
     real = os.path.realpath(file)
     if not any(real.startswith(f"{base}{os.sep}") for base in _bases(directory)):
         raise ValueError(f"{file.name} is a link that leads out of its folder: copy the file, or link the whole folder")
+
+
+def unread(folder: str, names: Sequence[str]) -> list[str]:
+    """Of the names in a model's folder those that nobody reads: what is hidden, and other folders."""
+    return [name for name in names if name.startswith(".") or (name != TEMPLATES and Path(folder, name).is_dir())]
 
 
 def is_file(file: Path) -> bool:

@@ -84,9 +84,12 @@ def test_models_are_listed_and_a_folder_is_added_once(run: Run, tmp_path: Path) 
     assert [model["id"] for model in said(run("models", "list", "--json"))] == ["bare", "org/tiny"]
     source, models = make_tiny_model(tmp_path / "mine"), tmp_path / "models"
     models.mkdir()
+    (source / ".git").mkdir()
+    (source / "more").symlink_to(tmp_path)
     added = said(run("models", "add", str(source), "--json", CELERITY_MODELS_DIR=str(models)))
     assert Path(added["directory"]) == models / "mine"
-    assert (models / "mine" / "config.json").is_file()
+    copied = {file.name for file in (models / "mine").iterdir()}
+    assert copied == {file.name for file in source.iterdir() if file.is_file()}, "and nothing that nobody reads"
     for arguments in (["add", str(source)], ["add", str(source), "--name", "../out"]):
         refused = run("models", *arguments, CELERITY_MODELS_DIR=str(models))
         assert refused.exit_code == 1 and "another --name" in refused.output
