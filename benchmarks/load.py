@@ -7,20 +7,19 @@ import argparse
 import asyncio
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-
-import httpx
+from typing import Any
 
 from benchmarks.tiny_stack import tiny_stack
-from testing.bodies import SESSIONS, Json, sample_body, step_body, train_body, whole
+from celerity_client import ApiError, AsyncClient, AsyncOperation, AsyncSession, OperationFailedError, example
 
-ROUND = (
-    ("forward-backward", train_body([whole([1, 2, 3, 4])], "LOSS_TYPE_CROSS_ENTROPY")),
-    ("optim-step", step_body()),
-    ("sample", sample_body([1, 2, 3], max_tokens=4)),
-)
-# As a client asks that expects to wait: 200 that ask every second are a load of another kind.
-PATIENT = {"Prefer": "wait=20"}
+Submit = Callable[[AsyncSession], Awaitable[AsyncOperation[Any]]]
+ROUND: dict[str, Submit] = {
+    "forward-backward": lambda session: session.cross_entropy([example([1, 2, 3, 4], [1, 1, 1, 1])]),
+    "optim-step": lambda session: session.optim_step(),
+    "sample": lambda session: session.sample([1, 2, 3], max_tokens=4),
+}
 SETTINGS = {"CELERITY_DEVICE": "cpu", "CELERITY_RESIDENT_SESSIONS": "256"}
 
 
@@ -48,43 +47,26 @@ class Tally:
         return "\n".join(lines)
 
 
-async def client(http: httpx.AsyncClient, until: float, tally: Tally) -> None:
+async def client(server: AsyncClient, until: float, tally: Tally) -> None:
     try:
-        created = await call(http, "POST", SESSIONS, {"base_model": "tiny"})
-        session = f"{SESSIONS}/{created['session_id']}"
+        session = await server.create_session("tiny")
         while time.monotonic() < until:
-            for kind, body in ROUND:
-                await operation(http, session, kind, body, tally)
-    except (httpx.TransportError, RuntimeError) as error:
+            for kind, submit in ROUND.items():
+                began = time.monotonic()
+                operation = await submit(session)
+                tally.accepted += 1
+                await operation.result()
+                tally.completed += 1
+                tally.seconds.setdefault(kind, []).append(time.monotonic() - began)
+    except (ApiError, OperationFailedError) as error:
         tally.errors.append(f"{type(error).__name__}: {error}")
-
-
-async def operation(http: httpx.AsyncClient, session: str, kind: str, body: Json, tally: Tally) -> None:
-    began = time.monotonic()
-    accepted = await call(http, "POST", f"{session}:{kind}", body)
-    tally.accepted += 1
-    path = f"{session}/operations/{kind}/{accepted['operation_id']}"
-    while (ended := await call(http, "GET", path))["status"].endswith(("PENDING", "RUNNING")):
-        continue
-    if not ended["status"].endswith("COMPLETED"):
-        raise RuntimeError(str(ended))
-    tally.completed += 1
-    tally.seconds.setdefault(kind, []).append(time.monotonic() - began)
-
-
-async def call(http: httpx.AsyncClient, method: str, path: str, body: Json | None = None) -> Json:
-    response = await http.request(method, path, json=body, headers=PATIENT)
-    if response.status_code != 200:
-        raise RuntimeError(f"{response.status_code}: {response.text}")
-    answer: Json = response.json()
-    return answer
 
 
 async def load(url: str, clients: int, seconds: float) -> Tally:
     tally, until = Tally(), time.monotonic() + seconds
-    limits = httpx.Limits(max_connections=clients)
-    async with httpx.AsyncClient(base_url=url, timeout=120.0, limits=limits) as http:
-        await asyncio.gather(*(client(http, until, tally) for _ in range(clients)))
+    # Nothing is repeated: what the server refuses is an error.
+    async with AsyncClient(url, retry_seconds=0) as server:
+        await asyncio.gather(*(client(server, until, tally) for _ in range(clients)))
     return tally
 
 

@@ -11,32 +11,29 @@ import tempfile
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 from benchmarks.report import write_report
-from benchmarks.round_trip import Client
+from celerity_client import Client, grpo_example
 from models import bundled
 from stack.running import running_stack
-from testing.bodies import SESSIONS, Json, sample_body, scored, step_body, train_body
+from testing.bodies import Json
 
 PROMPT = [504, 2365, 28, 216] * 8
-COMPLETION = {"tokens": [30, 198, 504, 2365] * 8, "logprobs": [-1.0] * 32}
-ROUND = (
-    ("forward-backward", train_body([scored(PROMPT, COMPLETION, 1.0)] * 4)),
-    ("optim-step", step_body(1e-6)),
-    ("sample", sample_body(PROMPT, 4, max_tokens=16, seed=1)),
-)
+EXAMPLES = [grpo_example(PROMPT, [30, 198, 504, 2365] * 8, [-1.0] * 32, advantage=1.0)] * 4
+SAMPLE: dict[str, Any] = {"num_samples": 4, "max_tokens": 16, "seed": 1}
 
 
 def pipeline(client: Client, rounds: int) -> list[Json]:
     """The operations of so many rounds, all accepted before the first has ended, with their times."""
-    session = f"{SESSIONS}/{client.call('POST', SESSIONS, {'base_model': bundled.NAME})['session_id']}"
-    client.operation(session, "sample", ROUND[2][1])
+    session = client.create_session(bundled.NAME)
+    session.sample(PROMPT, **SAMPLE).result()
     for _ in range(rounds):
-        for kind, body in ROUND:
-            last = client.call("POST", f"{session}:{kind}", body)["operation_id"]
-    client.wait(f"{session}/operations/sample/{last}")
-    listed: list[Json] = client.call("GET", f"{session}/operations?limit=100")  # type: ignore[assignment]
-    return listed[: 3 * rounds]
+        session.grpo(EXAMPLES, agg_type="token_mean")
+        session.optim_step(1e-6)
+        last = session.sample(PROMPT, **SAMPLE)
+    last.result()
+    return client.operations(session.id, limit=100)[: 3 * rounds]
 
 
 def idle_share(operations: list[Json]) -> float:

@@ -13,13 +13,12 @@ import msgspec
 from redis import Redis
 
 from benchmarks.finished import announcement
-from benchmarks.round_trip import Client
+from celerity_client import Client
 from domain.model import ModelCard
 from settings import Settings
 from stack.running import running_stack
 from store import keys
 from store.store import Store, open_store
-from testing.bodies import SESSIONS
 from testing.tiny_model import make_tiny_model
 
 MODEL = "puppet"
@@ -35,7 +34,7 @@ class Puppet:
 
     def session(self) -> str:
         """The id of a new session that this worker holds, its creation finished."""
-        session_id: str = self._client.call("POST", SESSIONS, {"base_model": MODEL})["session_id"]
+        session_id = self._client.create_session(MODEL).id
         (creation,) = self.redis.zrange(keys.session_queue(session_id), 0, 0)
         self.finish(creation.decode(), None)
         return session_id

@@ -16,10 +16,9 @@ import psutil
 from safetensors import safe_open
 
 from benchmarks.report import write_report
-from benchmarks.round_trip import Client
+from celerity_client import Client
 from models import bundled
 from stack.running import running_stack
-from testing.bodies import SESSIONS
 
 DTYPES = {"float32": 4, "bfloat16": 2}
 
@@ -42,14 +41,13 @@ def measure(dtype: str) -> dict[str, Any]:
             ready = time.monotonic() - began
             worker = psutil.Process(stack.processes["worker"].pid)
             before = worker.memory_full_info().uss
-            client = Client(stack.url)
-            session = client.call("POST", SESSIONS, {"base_model": bundled.NAME})["session_id"]
-            while not client.call("GET", f"{SESSIONS}/{session}")["status"].endswith("RUNNING"):
+            session = Client(stack.url).create_session(bundled.NAME)
+            while not session.read()["status"].endswith("RUNNING"):
                 time.sleep(0.05)
             running = time.monotonic() - began
             time.sleep(2)
             with_session = worker.memory_full_info().uss
-            client.call("POST", f"{SESSIONS}/{session}:stop", {})
+            session.stop()
             time.sleep(2)
             idle = worker.memory_full_info().uss
     return {

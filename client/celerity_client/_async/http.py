@@ -11,6 +11,8 @@ from celerity_client.retry import Retry
 
 # A held GET takes less.
 ANSWER_SECONDS = 90.0
+# As many connections as there are waits: httpx's own hundred would keep the next one waiting for a wait to end.
+LIMITS = httpx.Limits()
 
 
 class AsyncHttp:
@@ -20,7 +22,9 @@ class AsyncHttp:
         self, url: str, key: str, retry_seconds: float, transport: httpx.AsyncBaseTransport | None = None
     ) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=url, headers=headers, timeout=ANSWER_SECONDS, limits=LIMITS, transport=transport
+        )
         self._retry_seconds = retry_seconds
 
     async def aclose(self) -> None:

@@ -12,6 +12,8 @@ from celerity_client.retry import Retry
 
 # A held GET takes less.
 ANSWER_SECONDS = 90.0
+# As many connections as there are waits: httpx's own hundred would keep the next one waiting for a wait to end.
+LIMITS = httpx.Limits()
 
 
 class Http:
@@ -19,7 +21,9 @@ class Http:
 
     def __init__(self, url: str, key: str, retry_seconds: float, transport: httpx.BaseTransport | None = None) -> None:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx.Client(base_url=url, headers=headers, timeout=ANSWER_SECONDS, transport=transport)
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=ANSWER_SECONDS, limits=LIMITS, transport=transport
+        )
         self._retry_seconds = retry_seconds
 
     def close(self) -> None:
