@@ -1,4 +1,4 @@
-"""`python -m tests.simulator`: histories from a seed on. The first that goes wrong is made smaller and told; the same
+"""`python -m tests.simulator`: histories from a seed on. The first that fails is made smaller and traced; the same
 seed gives it again."""
 
 import argparse
@@ -22,37 +22,41 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser("python -m tests.simulator", description=__doc__)
     parser.add_argument("--seed", type=int, help="of the first history; by default one is drawn")
     parser.add_argument("--histories", type=int, help=f"by default {MANY:,}, or 1 with a seed")
-    parser.add_argument("--seconds", type=float, default=FOR_EVER, help="at most, for all of them")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that run them")
+    parser.add_argument("--seconds", type=float, default=FOR_EVER, help="of a processor, at most, for all of them")
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds to make smaller what went wrong")
-    parser.add_argument("--tell", action="store_true", help="every call of a history that may have gone well")
-    parser.add_argument("--against", help="URL of a Redis, empty and unused, whose answers are compared")
+    parser.add_argument("--trace", action="store_true", help="every call of a history that may have gone well")
+    parser.add_argument("--compare", help="URL of a Redis, empty and unused, whose answers are compared")
     parser.add_argument("--mutants", nargs="*", help="plant faults in copies of the code and find them; all, or these")
     return parser
 
 
 def _run(options: argparse.Namespace) -> int:
     # What is loaded takes seconds, and whoever looks for mutants needs none of it.
-    from tests.simulator.against import compare
+    from tests.simulator.comparison import compare
     from tests.simulator.history import prepare
-    from tests.simulator.summary import Summary, told
+    from tests.simulator.summary import run_many, trace_of
 
     first = secrets.randbelow(10**9) if options.seed is None else options.seed
     number = options.histories or (MANY if options.seed is None else 1)
-    prepare()
-    if options.against:
-        return compare(options.against, range(first, first + number))
-    if options.tell:
-        print(told(first, 0.0))
+    seeds = range(first, first + number)
+    if options.compare:
+        prepare()
+        return compare(options.compare, seeds)
+    if options.trace:
+        prepare()
+        print(trace_of(first, 0.0))
         return 0
     print(f"seeds from {first} on", flush=True)
-    summary = Summary()
-    summary.run(range(first, first + number), options.seconds)
+    summary = run_many(seeds, options.jobs, options.seconds)
     print(summary)
-    if summary.wrong is None:
+    if summary.failed is None:
         return 0
-    seed, ended = summary.wrong
-    print(f"\n{told(seed, options.shrink)}" if options.shrink else f"\n{ended.wrong}")
-    print(f'\nseed {seed} went wrong; again: make simulate ARGS="--seed {seed}"')
+    seed, outcome = summary.failed
+    if options.shrink and options.jobs > 1:
+        prepare()
+    print(f"\n{trace_of(seed, options.shrink)}" if options.shrink else f"\n{outcome.failure}")
+    print(f'\nseed {seed} failed; again: make simulate ARGS="--seed {seed}"')
     return 1
 
 

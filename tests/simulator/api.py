@@ -12,7 +12,7 @@ from domain.session import LoraConfig, SessionSpec, SessionStatus
 from store.errors import NoRoomError
 from store.idempotency import IdempotencyKey
 from store.store import Store
-from tests.simulator.faults import Machine
+from tests.simulator.faults import Target
 from tests.simulator.requests import value_of
 
 CARD = ModelCard(name="org/tiny", vocab_size=64, context_length=32, adapter_width=10)
@@ -23,7 +23,7 @@ class GoneError(BaseException):
     """The connection to the API broke: its process was killed. No code of the product catches it."""
 
 
-class Api(Machine):
+class Api(Target):
     store: Store
 
     def kill(self) -> None:

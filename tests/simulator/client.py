@@ -1,4 +1,4 @@
-"""A client: asks, asks again what it got no answer to, and reads until everything has ended."""
+"""A client: sends requests, sends again what it got no answer to, and reads until everything has ended."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -25,7 +25,7 @@ T = TypeVar("T")
 PAUSE, MORE, MOST = 0.3, 1.0, 8.0
 
 
-class Asked:
+class Issued:
     """One POST that was answered, and what became of it."""
 
     def __init__(self, step: Step, kind: OperationKind, session_id: str, operation_id: str) -> None:
@@ -43,7 +43,7 @@ class Client:
     def __init__(self, schedule: Schedule, faults: Faults, apis: list[Api], program: Program) -> None:
         self._schedule, self._faults, self._apis, self._program = schedule, faults, apis, program
         self.name, self.publishes = program.name, program.publishes
-        self.asked: list[Asked] = []
+        self.issued: list[Issued] = []
         self.sessions: list[str] = []
         self.origins: dict[str, str] = {}
         self.stopped: set[str] = set()
@@ -73,21 +73,21 @@ class Client:
         match step.what:
             case Act.CANCEL:
                 self._cancel()
-            case Act.AGAIN:
-                self._ask_again(step.number)
+            case Act.RETRY:
+                self._retry(step.number)
             case Act.WAIT:
                 self._follow(self._current[-1:])
-            case Act.REST:
+            case Act.PAUSE:
                 self._schedule.pause(10 * self._coroutine.random())
-            case Act.MOVE_ON:
-                self._move_on(step)
+            case Act.RESUME:
+                self._resume(step)
             case OperationKind() as kind:
                 self._ask(step, kind)
 
     @property
-    def _current(self) -> list[Asked]:
+    def _current(self) -> list[Issued]:
         """What was asked of the current session."""
-        return [asked for asked in self.asked if asked.session_id == self.sessions[-1]]
+        return [issued for issued in self.issued if issued.session_id == self.sessions[-1]]
 
     def _begin_session(self, key: str, origin: str | None) -> None:
         seed = len(self.sessions) + 1
@@ -104,7 +104,7 @@ class Client:
             self._follow(self._current)
         session_id = self.sessions[-1]
         self.stopped.add(session_id)
-        self._insist(lambda api: api.stop(session_id))
+        self._retried(lambda api: api.stop(session_id))
         self._follow(self._current)
         self._until(lambda api: self._has_stopped(api, session_id))
 
@@ -114,22 +114,22 @@ class Client:
             api.stop(session_id)
         return api.has_ended(session_id)
 
-    def _move_on(self, step: Step) -> None:
+    def _resume(self, step: Step) -> None:
         """To a new session, from the last checkpoint of the old one."""
-        saved = [asked for asked in self._current if asked.kind is OperationKind.TRAINING_CHECKPOINT]
+        saved = [issued for issued in self._current if issued.kind is OperationKind.TRAINING_CHECKPOINT]
         self._end_session(waits=True)
-        completed = [asked.id for asked in saved if asked.ended and asked.ended.status is OperationStatus.COMPLETED]
+        completed = [issued.id for issued in saved if issued.ended and issued.ended.status is OperationStatus.COMPLETED]
         origin = completed[-1] if completed else None
         self._begin_session(step.name, origin)
         if origin and step.number % 2:
-            self._insist(lambda api: api.delete_checkpoint(origin))
+            self._retried(lambda api: api.delete_checkpoint(origin))
 
     def _ask(self, step: Step, kind: OperationKind) -> None:
         session_id = self.sessions[-1]
         request = request_of(kind, step.number)
         operation_id = self._post(lambda api: api.accept(session_id, kind, request, step.name))
         if operation_id is not None:
-            self.asked.append(Asked(step, kind, session_id, operation_id))
+            self.issued.append(Issued(step, kind, session_id, operation_id))
 
     def _post(self, action: Callable[[Api], str]) -> str | None:
         """Now and then it is sent a second time before the first is answered, which nobody listens to."""
@@ -138,17 +138,17 @@ class Client:
             with suppress(*Unavailable, ObjectsAwayError, FullError, NotFoundError, SessionNotActiveError, GoneError):
                 action(self._api())
 
-        if self._faults.happens(self._coroutine, Fault.TWIN, often=10):
+        if self._faults.happens(self._coroutine, Fault.DUPLICATE_REQUEST, often=10):
             self._schedule.spawn(f"{self._coroutine.name}~", send)
-        return self._insist(action)
+        return self._retried(action)
 
-    def _ask_again(self, number: int) -> None:
-        known = [asked for asked in self.asked if not asked.is_forgotten]
+    def _retry(self, number: int) -> None:
+        known = [issued for issued in self.issued if not issued.is_forgotten]
         if not known:
             return
         first = known[number % len(known)]
         request = request_of(first.kind, first.step.number)
-        again = self._insist(lambda api: api.accept(first.session_id, first.kind, request, first.step.name))
+        again = self._retried(lambda api: api.accept(first.session_id, first.kind, request, first.step.name))
         if again not in (first.id, None) and not self._faults.lost_tail:
             raise AssertionError(f"{first.id} was asked for again, and the answer was {again}")
 
@@ -156,33 +156,34 @@ class Client:
         if self._current:
             last = self._current[-1]
             last.is_cancelled = True
-            self._insist(lambda api: api.cancel(last.session_id, last.id))
+            self._retried(lambda api: api.cancel(last.session_id, last.id))
 
-    def _follow(self, asked: list[Asked]) -> None:
-        for one in asked:
+    def _follow(self, issued: list[Issued]) -> None:
+        # They end in order, so that whoever waits for the last waits for all.
+        for one in reversed(issued):
             if not (one.ended or one.is_forgotten):
                 self._until(lambda api, one=one: self._read(api, one))  # type: ignore[misc]
 
-    def _read(self, api: Api, asked: Asked) -> bool:
+    def _read(self, api: Api, issued: Issued) -> bool:
         try:
-            operation, value = api.read(asked.session_id, asked.id)
+            operation, value = api.read(issued.session_id, issued.id)
         except NotFoundError:
             if not self._faults.lost_tail:
                 raise
-            asked.is_forgotten = True
+            issued.is_forgotten = True
             return True
         if operation.status.is_ended:
-            asked.ended, asked.value = operation, value
+            issued.ended, issued.value = operation, value
         return operation.status.is_ended
 
     def _until(self, condition: Callable[[Api], bool]) -> None:
         """Or until nothing is known of it any more."""
         most = MORE
-        while self._insist(condition) is False:
+        while self._retried(condition) is False:
             self._schedule.pause(PAUSE + most * self._coroutine.random())
             most = min(2 * most, MOST)
 
-    def _insist(self, action: Callable[[Api], T]) -> T | None:
+    def _retried(self, action: Callable[[Api], T]) -> T | None:
         """The answer, however often it has to be asked for; None for what cannot be had any more."""
         while True:
             try:

@@ -1,6 +1,6 @@
 """The commands of Redis that the product uses, on dicts: what a server would answer, in a microsecond.
 
-tests/simulator/against.py compares the answers with a real server's.
+tests/simulator/comparison.py compares the answers with a real server's.
 """
 
 from collections.abc import Callable, Sequence
@@ -42,7 +42,9 @@ class Data:
 
     def names(self) -> list[bytes]:
         """Of the keys that there are."""
-        return [key for key in list(self._values) if self.get(key, object) is not None]
+        for key in list(self._ends):
+            self.get(key, object)
+        return list(self._values)
 
     def get(self, key: bytes, kind: type) -> Any:
         """What is there, None when nothing is."""

@@ -11,8 +11,8 @@ from domain.optim_step import OptimStepRequest, OptimStepResult
 from domain.sample import SampleRequest, SampleResult
 from domain.session import LoraConfig
 from domain.weights_sync import WeightsSyncResult
+from tests.simulator.adapter import Adapter
 from tests.simulator.faults import Fault, Faults
-from tests.simulator.numbers import Numbers
 from tests.simulator.schedule import Coroutine, running
 from tests.simulator.threads import Promise
 from workers.engine.commit import commit, fail
@@ -25,9 +25,10 @@ STUCK_SECONDS = 60.0
 class SimulatedEngine:
     """What commits as it begins, and what commits with its result, are as in workers/engine/engine.py."""
 
-    def __init__(self, faults: Faults) -> None:
-        self._faults = faults
-        self._adapters: dict[str, Numbers] = {}
+    def __init__(self, faults: Faults, pace: float) -> None:
+        """`pace` is how many times as long as a call of the store each of its own takes."""
+        self._faults, self._pace = faults, pace
+        self._adapters: dict[str, Adapter] = {}
         self._jobs: deque[tuple[Work, Promise[Any], bool]] = deque()
         self._waiters: list[Coroutine] = []
 
@@ -54,13 +55,13 @@ class SimulatedEngine:
         return loaded
 
     def create_adapter(
-        self, session_id: str, _: Path, __: LoraConfig, seed: int, state: Numbers | None, *, publishes: bool
+        self, session_id: str, _: Path, __: LoraConfig, seed: int, state: Adapter | None, *, publishes: bool
     ) -> Promise[None]:
         def create() -> None:
-            numbers = state.copy() if state else Numbers(seed)
-            if publishes and numbers.published < 0:
-                numbers.published = numbers.weights
-            self._adapters[session_id] = numbers
+            adapter = state.copy() if state else Adapter(seed)
+            if publishes and adapter.published < 0:
+                adapter.published = adapter.weights
+            self._adapters[session_id] = adapter
 
         return self._submit(create)
 
@@ -70,14 +71,14 @@ class SimulatedEngine:
 
         return self._submit(drop, commits_first=True)
 
-    def copy_adapter(self, session_id: str) -> Promise[Numbers]:
-        return self._submit(lambda: self._numbers(session_id).copy())
+    def copy_adapter(self, session_id: str) -> Promise[Adapter]:
+        return self._submit(lambda: self._adapter(session_id).copy())
 
     def sample(self, session_id: str, request: SampleRequest) -> Promise[SampleResult]:
-        return self._submit(lambda: SampleResult((), step=self._numbers(session_id).sample(request.seed)))
+        return self._submit(lambda: SampleResult((), step=self._adapter(session_id).sample(request.seed)))
 
     def weights_sync(self, session_id: str) -> Promise[WeightsSyncResult]:
-        return self._submit(lambda: WeightsSyncResult(self._numbers(session_id).weights_sync()), commits_first=True)
+        return self._submit(lambda: WeightsSyncResult(self._adapter(session_id).weights_sync()), commits_first=True)
 
     def forward_backward(
         self, session_id: str, request: ForwardBackwardRequest, _: int
@@ -86,19 +87,19 @@ class SimulatedEngine:
         number = request.horizon
 
         def add() -> ForwardBackwardResult:
-            return ForwardBackwardResult(loss=self._numbers(session_id).forward_backward(number), metrics={})
+            return ForwardBackwardResult(loss=self._adapter(session_id).forward_backward(number), metrics={})
 
         return self._submit(add)
 
     def optim_step(self, session_id: str, request: OptimStepRequest) -> Promise[OptimStepResult]:
         def step() -> OptimStepResult:
-            numbers = self._numbers(session_id)
-            weights = numbers.optim_step(int(request.learning_rate))
-            return OptimStepResult(step=numbers.step, metrics={"weights": weights})
+            adapter = self._adapter(session_id)
+            weights = adapter.optim_step(int(request.learning_rate))
+            return OptimStepResult(step=adapter.step, metrics={"weights": weights})
 
         return self._submit(step, commits_first=True)
 
-    def _numbers(self, session_id: str) -> Numbers:
+    def _adapter(self, session_id: str) -> Adapter:
         if session_id not in self._adapters:
             raise OperationFailedError(ErrorCode.SESSION_NOT_ACTIVE, "it has no adapter on this worker")
         return self._adapters[session_id]
@@ -119,7 +120,7 @@ class SimulatedEngine:
             is_stuck = self._faults.happens(coroutine, Fault.STUCK_JOB)
             if commits_first and not commit(promise):
                 continue
-            schedule.pause(STUCK_SECONDS if is_stuck else coroutine.latency())
+            schedule.pause(STUCK_SECONDS if is_stuck else self._pace * coroutine.latency())
             self._end(work, promise, is_committed=commits_first)
 
     def _end(self, work: Work, promise: Promise[Any], *, is_committed: bool) -> None:

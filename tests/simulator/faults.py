@@ -28,11 +28,11 @@ class Fault(StrEnum):
     REPEATED_MESSAGE = "message delivered twice"
     LATE_MESSAGE = "message late"
     STUCK_JOB = "engine stuck"
-    TWIN = "request sent twice at once"
+    DUPLICATE_REQUEST = "request sent twice at once"
 
 
 OF_MESSAGES_AND_JOBS = (
-    Fault.LOST_MESSAGE, Fault.REPEATED_MESSAGE, Fault.LATE_MESSAGE, Fault.STUCK_JOB, Fault.TWIN,
+    Fault.LOST_MESSAGE, Fault.REPEATED_MESSAGE, Fault.LATE_MESSAGE, Fault.STUCK_JOB, Fault.DUPLICATE_REQUEST,
 )  # fmt: skip
 OF_CALLS = tuple(fault for fault in Fault if fault not in OF_MESSAGES_AND_JOBS)
 
@@ -42,8 +42,11 @@ OF_CALLS = tuple(fault for fault in Fault if fault not in OF_MESSAGES_AND_JOBS)
 STANDS, LASTS = 24.0, 10.0
 
 
-class Machine(Process):
+class Target(Process):
     """A process that things are done to."""
+
+    # How many times as often as elsewhere a fault meets a call of its.
+    exposure = 1.0
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -58,15 +61,15 @@ class Machine(Process):
 
 
 class Faults:
-    """Those of one history: some kinds of them, so often, until a moment; but for those that are `spared`."""
+    """Those of one history: some kinds of them, so often, until a moment; but for those that are `suppressed`."""
 
     def __init__(self, schedule: Schedule, server: Server, kinds: Sequence[Fault], rate: float, until: float,
-                 spared: frozenset[str]) -> None:  # fmt: skip
+                 suppressed: frozenset[str]) -> None:  # fmt: skip
         self._schedule, self._server = schedule, server
         self._of_calls = [fault for fault in kinds if fault in OF_CALLS]
         self._others = frozenset(kinds)
-        self._rate, self.until, self._spared = rate, until, spared
-        self.struck: dict[str, Fault] = {}
+        self._rate, self.until, self._suppressed = rate, until, suppressed
+        self.injected: dict[str, Fault] = {}
         self._lasting: dict[Fault, float] = {}
         self.restarts = 0
         self.lost_tail = False
@@ -78,7 +81,7 @@ class Faults:
         """Whether the server may lose what it has been told."""
         return Fault.LOST_TAIL in self._others
 
-    def told(self, coroutine: Coroutine, what: str) -> None:
+    def record(self, coroutine: Coroutine, what: str) -> None:
         """Keeps what happens in which order: as a number always, as text when somebody will read it."""
         self.digest = zlib.crc32(f"{coroutine.name} {what}".encode(), self.digest)
         if self.trace is not None:
@@ -88,9 +91,11 @@ class Faults:
         """The next fault of a call."""
         coroutine.draws += 1
         self.calls += 1
-        if coroutine.random() >= self._rate or not self._of_calls:
+        process = coroutine.process
+        assert isinstance(process, Target)
+        if coroutine.random() >= self._rate * process.exposure or not self._of_calls:
             return None
-        place, coroutine.lot = int(coroutine.random() * len(self._of_calls)), coroutine.random()
+        place, coroutine.magnitude = int(coroutine.random() * len(self._of_calls)), coroutine.random()
         return self._taken(coroutine, self._of_calls[place])
 
     def lasts(self, fault: Fault) -> bool:
@@ -104,16 +109,16 @@ class Faults:
 
     def _taken(self, coroutine: Coroutine, fault: Fault) -> Fault | None:
         id = f"{coroutine.name}#{coroutine.draws}"
-        if self._schedule.now >= self.until or id in self._spared:
+        if self._schedule.now >= self.until or id in self._suppressed:
             return None
-        self.struck[id] = fault
-        self.told(coroutine, f"[{fault}]")
+        self.injected[id] = fault
+        self.record(coroutine, f"[{fault}]")
         return fault
 
     def before(self, coroutine: Coroutine, fault: Fault) -> None:
         """What it does ahead of its call."""
-        process, until = coroutine.process, self._schedule.now + LASTS * coroutine.lot
-        assert isinstance(process, Machine)
+        process, until = coroutine.process, self._schedule.now + LASTS * coroutine.magnitude
+        assert isinstance(process, Target)
         match fault:
             case Fault.KILLED_BEFORE:
                 process.kill()
@@ -131,7 +136,7 @@ class Faults:
     def after(self, coroutine: Coroutine, fault: Fault, again: Callable[[], object]) -> None:
         """What it does between its call and the answer."""
         process = coroutine.process
-        assert isinstance(process, Machine)
+        assert isinstance(process, Target)
         match fault:
             case Fault.KILLED_AFTER:
                 process.kill()
@@ -145,7 +150,7 @@ class Faults:
                 again()
 
     def _stand(self, coroutine: Coroutine) -> None:
-        coroutine.process.stands_until = self._schedule.now + STANDS * coroutine.lot
+        coroutine.process.stands_until = self._schedule.now + STANDS * coroutine.magnitude
         self._schedule.pause(0)
 
     def _restart(self, until: float) -> None:

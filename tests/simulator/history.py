@@ -1,27 +1,27 @@
-"""One history from its plan: run, looked at, and told."""
+"""One history from its plan: run, and checked."""
 
 import gc
 from typing import NamedTuple
 
 from tests.simulator import substitutes
 from tests.simulator.faults import Fault
-from tests.simulator.floor import left_over
+from tests.simulator.invariants import violated
+from tests.simulator.leaks import leaked
 from tests.simulator.plan import Plan
 from tests.simulator.records import read_records
-from tests.simulator.recount import miscounted
+from tests.simulator.results import wrong_results
 from tests.simulator.server import Call
-from tests.simulator.values import wrong_values
 from tests.simulator.world import World
 
 # After the last fault, everything has ended by then.
 PATIENCE = 900.0
 
 
-class Ended(NamedTuple):
-    """`wrong` is the first thing that was not as it must be, empty when all was."""
+class Outcome(NamedTuple):
+    """`failure` is the first thing that was not as it must be, empty when all was."""
 
-    wrong: str
-    struck: dict[str, Fault]
+    failure: str
+    injected: dict[str, Fault]
     digest: int
     operations: int
     calls: int
@@ -43,7 +43,7 @@ def prepare() -> None:
     substitutes.install(lambda: _current().open_store_here(), lambda: _current().make_engine())
 
 
-def run(plan: Plan, *, each: int = 16, tells: bool = False, calls: list[Call] | None = None) -> Ended:
+def run(plan: Plan, *, each: int = 4, tells: bool = False, calls: list[Call] | None = None) -> Outcome:
     """The records are counted after every so many changes. Those of the server are added to `calls`."""
     global _world
     _world = world = World(plan, calls)
@@ -53,11 +53,11 @@ def run(plan: Plan, *, each: int = 16, tells: bool = False, calls: list[Call] | 
     # What follows is days later, for which no other server waits.
     world.server.calls = None
     if not wrong:
-        wrong = next(wrong_values(world, read_records(world.server.data)), "") or left_over(world)
+        wrong = next(wrong_results(world, read_records(world.server.data)), "") or leaked(world)
     else:
         world.schedule.close()
-    operations = sum(len(client.asked) for client in world.clients)
-    return Ended(wrong, faults.struck, faults.digest, operations, faults.calls, faults.trace or [])
+    operations = sum(len(client.issued) for client in world.clients)
+    return Outcome(wrong, faults.injected, faults.digest, operations, faults.calls, faults.trace or [])
 
 
 def _play(world: World, each: int) -> str:
@@ -68,16 +68,18 @@ def _play(world: World, each: int) -> str:
     def is_over() -> bool:
         if server.changes >= looked_at[0] + each:
             looked_at[0] = server.changes
-            wrong.extend(filter(None, [miscounted(server.data, world.plan.settings)]))
-        return bool(wrong or schedule.failures) or all(client.is_done for client in world.clients)
+            wrong.extend(filter(None, [violated(server.data, world.plan.settings)]))
+        while waiting and waiting[-1].is_done:
+            waiting.pop()
+        return not waiting or bool(wrong or schedule.failures)
 
-    looked_at = [0]
+    looked_at, waiting = [0], list(world.clients)
     world.start()
     try:
         schedule.run(is_over, world.plan.calm_after + PATIENCE)
     except TimeoutError:
         wrong.append(f"not everything has ended: {_unended(world)}")
-    return "\n".join([*schedule.failures, *wrong]) or miscounted(server.data, world.plan.settings)
+    return "\n".join([*schedule.failures, *wrong]) or violated(server.data, world.plan.settings)
 
 
 def _unended(world: World) -> str:

@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tests.simulator.line import Line
+from tests.simulator.connection import Connection
 
 
 class Bucket:
     """As one process reaches it. The module's functions are those of obstore that store/objects.py calls."""
 
-    def __init__(self, line: Line, held: dict[str, bytes]) -> None:
-        self.line, self.held = line, held
+    def __init__(self, connection: Connection, held: dict[str, bytes]) -> None:
+        self.connection, self.held = connection, held
 
 
-class Found:
+class GetResult:
     """An object that has been read."""
 
     def __init__(self, data: bytes) -> None:
@@ -25,15 +25,15 @@ class Found:
 
 def put(bucket: Bucket, path: str, data: bytes | Iterable[bytes]) -> None:
     whole = data if isinstance(data, bytes) else b"".join(data)
-    bucket.line.reach(lambda: bucket.held.update({path: whole}))
+    bucket.connection.reach(lambda: bucket.held.update({path: whole}))
 
 
-def get(bucket: Bucket, path: str) -> Found:
+def get(bucket: Bucket, path: str) -> GetResult:
     """Raises FileNotFoundError."""
-    found = bucket.line.reach(lambda: bucket.held.get(path))
+    found = bucket.connection.reach(lambda: bucket.held.get(path))
     if found is None:
         raise FileNotFoundError(path)
-    return Found(found)
+    return GetResult(found)
 
 
 def head(bucket: Bucket, path: str) -> dict[str, Any]:
@@ -42,10 +42,10 @@ def head(bucket: Bucket, path: str) -> dict[str, Any]:
 
 def delete(bucket: Bucket, paths: str | list[str]) -> None:
     for path in [paths] if isinstance(paths, str) else paths:
-        bucket.line.reach(lambda path=path: bucket.held.pop(path, None))  # type: ignore[misc]
+        bucket.connection.reach(lambda path=path: bucket.held.pop(path, None))  # type: ignore[misc]
 
 
 def list_pages(bucket: Bucket, prefix: str = "", **_: object) -> Iterator[list[dict[str, str]]]:
-    held = bucket.line.reach(lambda: [path for path in bucket.held if path.startswith(prefix)])
+    held = bucket.connection.reach(lambda: [path for path in bucket.held if path.startswith(prefix)])
     if held:
         yield [{"path": path} for path in held]

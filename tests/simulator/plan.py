@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 from domain.operation import OperationKind
 from domain.time_limits import TimeLimits
 from settings import DAY, Settings
+from tests.simulator.adapter import BAD_INPUT, NOT_FINITE
 from tests.simulator.faults import Fault
-from tests.simulator.numbers import BAD_INPUT, NOT_FINITE
 
 K = OperationKind
 
@@ -18,10 +18,13 @@ class Act(StrEnum):
     """What a client does beside asking for operations."""
 
     CANCEL = "cancel"
-    AGAIN = "again"
+    RETRY = "retry"
     WAIT = "wait"
-    REST = "rest"
-    MOVE_ON = "move-on"
+    PAUSE = "pause"
+    RESUME = "resume"
+
+
+Steps = tuple[OperationKind | Act, ...]
 
 
 class Step(NamedTuple):
@@ -42,6 +45,8 @@ class Program(NamedTuple):
 
 
 class Plan(NamedTuple):
+    """The paces are how many times as long as a call of the store one of the engine, or a message, takes."""
+
     seed: int
     workers: int
     apis: int
@@ -50,36 +55,46 @@ class Plan(NamedTuple):
     kinds: tuple[Fault, ...]
     rate: float
     calm_after: float
-    spared: frozenset[str] = frozenset()
+    engine_pace: float
+    broker_pace: float
+    suppressed: frozenset[str] = frozenset()
 
     @property
     def loses_tails(self) -> bool:
         return Fault.LOST_TAIL in self.kinds
 
 
-OFTEN = [K.FORWARD_BACKWARD] * 6 + [K.OPTIM_STEP] * 5 + [K.SAMPLE] * 5 + [K.TRAINING_CHECKPOINT] * 2
-ACTS = [Act.CANCEL, Act.CANCEL, Act.AGAIN, Act.AGAIN, Act.WAIT, Act.REST, Act.MOVE_ON]
+TRAIN: Steps = (K.FORWARD_BACKWARD, K.OPTIM_STEP)
+# What a client does next: mostly training, so that there is something to lose.
+NEXT: list[Steps] = [
+    *[TRAIN] * 6, (*TRAIN, K.SAMPLE), (K.FORWARD_BACKWARD, *TRAIN), (K.FORWARD_BACKWARD,), (K.OPTIM_STEP,),
+    (K.SAMPLE,), (K.SAMPLE, K.SAMPLE, K.SAMPLE), (K.TRAINING_CHECKPOINT,), (K.TRAINING_CHECKPOINT, Act.RESUME),
+    (Act.CANCEL,), (Act.CANCEL,), (Act.RETRY,), (Act.WAIT,), (Act.PAUSE,), (Act.PAUSE,),
+]  # fmt: skip
 
 
 def plan(seed: int) -> Plan:
     draw = Random(seed)
-    kinds = tuple(fault for fault in Fault if draw.random() < 0.4)
+    # A few kinds of faults, each often, reach further than all of them, each seldom.
+    few = frozenset(draw.sample(list(Fault), draw.randint(1, 6)))
     return Plan(
         seed=seed,
         workers=draw.choice([1, 2, 2, 2, 3]),
         apis=draw.choice([1, 2]),
-        programs=tuple(_program(draw, f"c{number}") for number in range(draw.choice([1, 1, 2, 2, 3]))),
+        programs=tuple(_program(draw, f"c{number}") for number in range(draw.choice([1, 1, 1, 2, 2, 3]))),
         settings=_settings(draw),
-        kinds=kinds,
-        rate=draw.choice([0.005, 0.02, 0.02, 0.05, 0.1]),
-        calm_after=draw.choice([5.0, 10.0, 20.0, 40.0]),
+        kinds=tuple(fault for fault in Fault if fault in few),
+        rate=draw.choice([0.01, 0.03, 0.1, 0.2]),
+        calm_after=draw.choice([2.0, 5.0, 10.0, 20.0]),
+        engine_pace=draw.choice([1.0, 1.0, 20.0]),
+        broker_pace=draw.choice([1.0, 1.0, 50.0]),
     )
 
 
 def _program(draw: Random, name: str) -> Program:
     publishes = draw.random() < 0.2
-    pool: list[OperationKind | Act] = [*OFTEN, *ACTS, *([K.WEIGHTS_SYNC] * 3 if publishes else [])]
-    whats = [draw.choice(pool) for _ in range(draw.randint(2, 9))]
+    pool = [*NEXT, *([(K.WEIGHTS_SYNC,)] * 3 if publishes else [])]
+    whats = [what for _ in range(draw.randint(1, 4)) for what in draw.choice(pool)]
     steps = tuple(Step(f"{name}.{place}", what, _number(draw, what)) for place, what in enumerate(whats))
     return Program(name, steps, publishes, draw.random() < 0.8)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from store import keys
 from tests.simulator.commands import Data
 
-Fields = dict[str, bytes]
+Fields = dict[bytes, bytes]
 ENDED = (b"COMPLETED", b"FAILED")
 
 
@@ -20,9 +20,9 @@ class Records(NamedTuple):
     @property
     def queues(self) -> dict[str, list[str]]:
         queues: defaultdict[str, list[str]] = defaultdict(list)
-        for id, operation in sorted(self.operations.items(), key=lambda item: int(item[1]["seq"])):
-            if operation["state"] not in ENDED:
-                queues[operation["session"].decode()].append(id)
+        for id, operation in sorted(self.operations.items(), key=lambda item: int(item[1][b"seq"])):
+            if operation[b"state"] not in ENDED:
+                queues[operation[b"session"].decode()].append(id)
         return queues
 
     def members(self, key: str) -> list[str]:
@@ -32,12 +32,11 @@ class Records(NamedTuple):
 
 
 def read_records(data: Data) -> Records:
-    sessions: dict[str, Fields] = {}
-    operations: dict[str, Fields] = {}
-    for key in data.names():
-        kind, _, id = key.decode().removeprefix(keys.PREFIX).partition(":")
-        if ":" in id or kind not in ("session", "operation"):
-            continue
-        fields = {name.decode(): value for name, value in data.get(key, dict).items()}
-        (sessions if kind == "session" else operations)[id] = fields
-    return Records(data, sessions, operations)
+    return Records(data, _hashes(data, keys.session("")), _hashes(data, keys.operation("")))
+
+
+def _hashes(data: Data, family: str) -> dict[str, Fields]:
+    prefix = family.encode()
+    size = len(prefix)
+    found = [key for key in data.names() if key.startswith(prefix) and b":" not in key[size:]]
+    return {key[size:].decode(): data.get(key, dict) for key in found}

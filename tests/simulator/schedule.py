@@ -39,7 +39,7 @@ class Coroutine(greenlet):
 
     def rename(self, name: str) -> None:
         """Begins another stream of random numbers."""
-        self.name, self.draws, self.ids, self.lot = name, 0, 0, 0.0
+        self.name, self.draws, self.ids, self.magnitude = name, 0, 0, 0.0
         self.random = Random((self._schedule.seed << 32) + zlib.crc32(name.encode())).random
 
     def latency(self) -> float:
@@ -89,8 +89,12 @@ class Schedule:
         return coroutine
 
     def pause(self, seconds: float) -> None:
-        coroutine = self._alive()
-        self._resume_at(self.now + seconds, coroutine)
+        coroutine, until = self._alive(), self.now + seconds
+        if self._events and until < self._events[0][0] and coroutine.process.stands_until <= until:
+            # It would be the next to be resumed.
+            self.now = until
+            return
+        self._resume_at(until, coroutine)
         self._switch(coroutine)
 
     def wait(self, waiters: list[Coroutine], seconds: float | None = None) -> None:

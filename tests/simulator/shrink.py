@@ -14,28 +14,28 @@ def shrink(plan: Plan, fails: Fails, seconds: float) -> Plan:
     """The smallest that was found in so many seconds. `fails` gives the faults of a run that went wrong, and None for
     one that did not."""
     until = time.monotonic() + seconds
-    struck = fails(plan)
-    assert struck is not None, "only what goes wrong can be made smaller"
+    injected = fails(plan)
+    assert injected is not None, "only what goes wrong can be made smaller"
     is_smaller = True
     while is_smaller and time.monotonic() < until:
         is_smaller = False
-        for smaller in _smaller(plan, list(struck)):
+        for smaller in _smaller(plan, list(injected)):
             if time.monotonic() >= until:
                 break
             found = fails(smaller)
             if found is not None:
-                plan, struck, is_smaller = smaller, found, True
+                plan, injected, is_smaller = smaller, found, True
                 break
     return plan
 
 
-def _smaller(plan: Plan, struck: Sequence[str]) -> Iterator[Plan]:
+def _smaller(plan: Plan, injected: Sequence[str]) -> Iterator[Plan]:
     """The boldest first."""
     for program in plan.programs:
         if len(plan.programs) > 1:
             yield plan._replace(programs=tuple(other for other in plan.programs if other is not program))
-    for part in _parts(struck):
-        yield plan._replace(spared=plan.spared | set(part))
+    for part in _parts(injected):
+        yield plan._replace(suppressed=plan.suppressed | set(part))
     for place, program in enumerate(plan.programs):
         for dropped in _parts(program.steps):
             steps = tuple(step for step in program.steps if step not in dropped)

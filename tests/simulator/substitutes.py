@@ -22,10 +22,10 @@ import store.scripts
 from store.scripts import LUA
 from store.store import Store
 from tests.simulator import objects, threads
+from tests.simulator.adapter import Adapter
 from tests.simulator.api import CARD
 from tests.simulator.engine import SimulatedEngine
-from tests.simulator.faults import Machine
-from tests.simulator.numbers import Numbers
+from tests.simulator.faults import Target
 from tests.simulator.schedule import running
 from workers import heartbeat, runtime
 from workers.background import in_background
@@ -51,7 +51,7 @@ def install(open_store: Callable[[], Store], make_engine: Callable[[], Simulated
     found: list[tuple[Any, Any]] = [
         (time, TIME), (threading, THREADING), (uuid.uuid4, new_id), (futures.wait, threads.wait),
         (futures.ThreadPoolExecutor, threads.Executor), (in_background, begin), (Deadline, _by_our_clock(Deadline)),
-        (RestoreDeadline, _by_our_clock(RestoreDeadline)), (AdapterState, Numbers),
+        (RestoreDeadline, _by_our_clock(RestoreDeadline)), (AdapterState, Adapter),
     ]  # fmt: skip
     places = {id(real): simulated for real, simulated in found}
     for module in filter(_is_simulated, list(sys.modules.values())):
@@ -59,8 +59,8 @@ def install(open_store: Callable[[], Store], make_engine: Callable[[], Simulated
             if id(value) in places:
                 setattr(module, name, places[id(value)])
     stand_ins: dict[ModuleType, dict[str, Any]] = {
-        trace: {"ExceptionInfo": Raised},
-        store.scripts: {"LUA": Listed(LUA)},
+        trace: {"ExceptionInfo": ExceptionInfo},
+        store.scripts: {"LUA": ListedFolder(LUA)},
         store.objects: {"obstore": OBSTORE},
         heartbeat: {"os": SimpleNamespace(getpid=lambda: 0, kill=end_process), "SWEEP_SECONDS": SWEEP_SECONDS},
         runtime: {
@@ -69,7 +69,7 @@ def install(open_store: Callable[[], Store], make_engine: Callable[[], Simulated
             "secrets": SimpleNamespace(token_hex=lambda _: running().process.name),
             "open_store": lambda _: open_store(),
             "Engine": lambda _: make_engine(),
-            "Catalog": lambda *_: Shelf(),
+            "Catalog": lambda *_: SimulatedCatalog(),
             "model_folders": lambda _: [],
             "Hub": lambda *_: None,
         },
@@ -80,7 +80,7 @@ def install(open_store: Callable[[], Store], make_engine: Callable[[], Simulated
             setattr(module, name, value)
 
 
-class Raised:
+class ExceptionInfo:
     """What Celery keeps of an exception, without a copy of the traceback, at which nobody looks."""
 
     def __init__(self, exc_info: Any = None, *, internal: bool = False) -> None:
@@ -91,7 +91,7 @@ class Raised:
         self.traceback, self.internal = "", internal
 
 
-class Listed:
+class ListedFolder:
     """A folder whose files stay what they are, listed once."""
 
     def __init__(self, folder: Path) -> None:
@@ -105,7 +105,7 @@ class Listed:
         return self._folder / name
 
 
-class Shelf:
+class SimulatedCatalog:
     """Where a worker has its catalog: one base model, which is there."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ class Shelf:
 
 def end_process(*_: object) -> None:
     schedule, raised = running(), sys.exc_info()[1]
-    assert isinstance(schedule.process, Machine)
+    assert isinstance(schedule.process, Target)
     if schedule.process.is_dead:
         return
     if isinstance(raised, Exception):

@@ -9,7 +9,7 @@ from greenlet import GreenletExit
 
 from domain.operation import OperationKind
 from store.errors import Unavailable
-from tests.simulator.faults import Machine
+from tests.simulator.faults import Target
 from tests.simulator.schedule import Schedule
 from tests.simulator.threads import Event
 from workers import process
@@ -24,8 +24,10 @@ TRACERS = {
 }
 
 
-class Worker(Machine):
+class Worker(Target):
     """`replace` puts another in its place, once it is gone."""
+
+    exposure = 3.0
 
     def __init__(self, name: str, schedule: Schedule, replace: Callable[[], None]) -> None:
         super().__init__(name)

@@ -5,13 +5,13 @@ from typing import Any, cast
 from store.objects import Objects
 from store.store import Store
 from tests.simulator.api import Api
+from tests.simulator.broker import Broker, Consumer
 from tests.simulator.client import Client
+from tests.simulator.connection import Connection, SimulatedRedis
 from tests.simulator.engine import SimulatedEngine
-from tests.simulator.faults import Faults, Machine
-from tests.simulator.line import Line, SimulatedRedis
+from tests.simulator.faults import Faults, Target
 from tests.simulator.objects import Bucket
 from tests.simulator.plan import Plan
-from tests.simulator.post import Addressee, Post
 from tests.simulator.schedule import begin
 from tests.simulator.server import Call, Server
 from tests.simulator.worker import Worker
@@ -26,11 +26,11 @@ class World:
         self.plan = plan
         self.schedule = begin(plan.seed)
         self.server = Server(lambda: self.schedule.now, keeps_a_file=plan.loses_tails, calls=calls)
-        self.faults = Faults(self.schedule, self.server, plan.kinds, plan.rate, plan.calm_after, plan.spared)
+        self.faults = Faults(self.schedule, self.server, plan.kinds, plan.rate, plan.calm_after, plan.suppressed)
         self.objects: dict[str, bytes] = {}
         self.deaths = 0
-        self._host = Machine("host")
-        self._workers: dict[str, Addressee] = {}
+        self._host = Target("host")
+        self._workers: dict[str, Consumer] = {}
         self.apis = [Api(f"api{number}") for number in range(plan.apis)]
         for api in self.apis:
             api.store = self.open_store(api)
@@ -42,18 +42,18 @@ class World:
         for client in self.clients:
             self.schedule.spawn(client.name, client.run, by=self.apis[0])
 
-    def open_store(self, process: Machine) -> Store:
-        line = Line(self.schedule, self.server, self.faults, process)
-        post = Post(self.schedule, self.faults, self._workers)
-        objects = Objects(cast(Any, Bucket(line, self.objects)))
-        return Store(SimulatedRedis(line), objects, cast(Any, post), self.plan.settings)
+    def open_store(self, process: Target) -> Store:
+        connection = Connection(self.schedule, self.server, self.faults, process)
+        broker = Broker(self.schedule, self.faults, self._workers, self.plan.broker_pace)
+        objects = Objects(cast(Any, Bucket(connection, self.objects)))
+        return Store(SimulatedRedis(connection), objects, cast(Any, broker), self.plan.settings)
 
     def open_store_here(self) -> Store:
         """For the process that runs just now."""
-        return self.open_store(cast(Machine, self.schedule.process))
+        return self.open_store(cast(Target, self.schedule.process))
 
     def make_engine(self) -> SimulatedEngine:
-        return SimulatedEngine(self.faults)
+        return SimulatedEngine(self.faults, self.plan.engine_pace)
 
     def _start_worker(self, name: str) -> None:
         worker = Worker(name, self.schedule, lambda: self._replace(name))

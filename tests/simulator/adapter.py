@@ -3,12 +3,12 @@
 from domain.operation import ErrorCode, OperationFailedError
 
 PRIME = 2_147_483_647
-# Asked for, these fail: the first changes nothing, the second clears the gradient, as those of a real engine do.
+# Issued for, these fail: the first changes nothing, the second clears the gradient, as those of a real engine do.
 BAD_INPUT = -1
 NOT_FINITE = -2
 
 
-class Numbers:
+class Adapter:
     def __init__(self, weights: int, gradient: int = 0, calls: int = 0, step: int = 0, published: int = -1) -> None:
         """`published` are the weights that samples use; -1 where they use the current ones."""
         self.weights, self.gradient, self.calls, self.step, self.published = weights, gradient, calls, step, published
@@ -38,8 +38,8 @@ class Numbers:
         weights = self.weights if self.published < 0 else self.published
         return (weights * (1 + number % 1013) + number) % PRIME
 
-    def copy(self) -> "Numbers":
-        return Numbers(self.weights, self.gradient, self.calls, self.step, self.published)
+    def copy(self) -> "Adapter":
+        return Adapter(self.weights, self.gradient, self.calls, self.step, self.published)
 
     # What the product asks of the state of an adapter; see workers/engine/adapters/state.py.
 
@@ -48,11 +48,11 @@ class Numbers:
         return " ".join(map(str, numbers)).encode()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> "Numbers":
+    def from_bytes(cls, data: bytes) -> "Adapter":
         return cls(*map(int, data.split()))
 
-    def without_gradients(self) -> "Numbers":
-        return Numbers(self.weights, step=self.step)
+    def without_gradients(self) -> "Adapter":
+        return Adapter(self.weights, step=self.step)
 
-    def weights_only(self) -> "Numbers":
-        return Numbers(self.weights)
+    def weights_only(self) -> "Adapter":
+        return Adapter(self.weights)

@@ -12,15 +12,15 @@ SLOWEST_SECONDS = 60.0
 OFTEN = 5.0
 
 
-class Addressee(Protocol):
+class Consumer(Protocol):
     def deliver(self, kind: OperationKind, operation_id: str, after: float) -> None: ...
 
 
-class Post:
+class Broker:
     """Where the product has its dispatcher."""
 
-    def __init__(self, schedule: Schedule, faults: Faults, workers: dict[str, Addressee]) -> None:
-        self._schedule, self._faults, self._workers = schedule, faults, workers
+    def __init__(self, schedule: Schedule, faults: Faults, workers: dict[str, Consumer], pace: float) -> None:
+        self._schedule, self._faults, self._workers, self._pace = schedule, faults, workers, pace
 
     def publish(self, released: list[Released]) -> None:
         for message in released:
@@ -39,7 +39,7 @@ class Post:
         coroutine, worker = self._schedule.coroutine, self._workers.get(message.worker_id)
         if coroutine is None or worker is None:
             return
-        delays = [coroutine.latency()]
+        delays = [self._pace * coroutine.latency()]
         if self._faults.happens(coroutine, Fault.LOST_MESSAGE, often=OFTEN):
             return
         if self._faults.happens(coroutine, Fault.REPEATED_MESSAGE, often=OFTEN):

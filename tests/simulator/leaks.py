@@ -2,7 +2,7 @@
 
 from settings import DAY
 from store import keys
-from tests.simulator.faults import Machine
+from tests.simulator.faults import Target
 from tests.simulator.records import read_records
 from tests.simulator.world import World
 
@@ -10,14 +10,14 @@ from tests.simulator.world import World
 KEPT = {keys.COUNTERS}
 
 
-def left_over(world: World) -> str:
+def leaked(world: World) -> str:
     """Keys and objects that should be gone; empty when none is there."""
     world.schedule.close()
     told = {session_id for client in world.clients for session_id in client.sessions}
     if world.faults.lost_tail and read_records(world.server.data).sessions.keys() - told:
         # Its key was forgotten, and a request on its way made it again, which nobody knows of to stop it.
         return ""
-    store = world.open_store(Machine("last"))
+    store = world.open_store(Target("last"))
     # A worker that lost its session may have written on; such folders are collected once more, a day later.
     for days in (8, 2, 2):
         world.schedule.now += days * DAY

@@ -48,7 +48,7 @@ def _answer(redis: Any, call: Call) -> Reply:
 
 
 def _read(answer: Reply) -> Reply:
-    """Numbers that are not whole are written in more than one way."""
+    """Adapter that are not whole are written in more than one way."""
     if isinstance(answer, list):
         return [_read(part) for part in answer]
     return float(answer) if isinstance(answer, bytes) and NUMBER.fullmatch(answer) else answer

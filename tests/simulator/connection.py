@@ -12,7 +12,7 @@ from redis.exceptions import ConnectionError
 from store.refusals import RefusedError
 from store.scripts import LUA
 from tests.simulator.commands import Reply
-from tests.simulator.faults import Fault, Faults, Machine
+from tests.simulator.faults import Fault, Faults, Target
 from tests.simulator.schedule import Schedule
 from tests.simulator.server import READING, Server
 
@@ -22,10 +22,10 @@ CALLBACKS = get_response_callbacks(user_protocol=2, legacy_responses=True)
 SLOW_ANSWERS = 0.25
 
 
-class Line:
+class Connection:
     """One call at a time reaches the server, and its answer the caller, unless a fault has it otherwise."""
 
-    def __init__(self, schedule: Schedule, server: Server, faults: Faults, process: Machine) -> None:
+    def __init__(self, schedule: Schedule, server: Server, faults: Faults, process: Target) -> None:
         self._schedule, self._faults, self._process = schedule, faults, process
         self.server = server
 
@@ -42,7 +42,7 @@ class Line:
         self._refuse_if_away(reads)
         if fault is Fault.LOST_CALL:
             raise ConnectionError("the call was lost")
-        faults.told(coroutine, name)
+        faults.record(coroutine, name)
         answer = action()
         if fault:
             faults.after(coroutine, fault, action)
@@ -71,30 +71,32 @@ class Line:
 
 
 class SimulatedRedis(CoreCommands):
-    """The client library's commands, by a line instead of a connection."""
+    """The client library's commands, by a simulated connection."""
 
     _event_dispatcher: Any = None
 
-    def __init__(self, line: Line) -> None:
-        self._line = line
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
 
     def execute_command(self, command: str, *arguments: Any, **options: Any) -> Any:
-        encoded = [part if type(part) is bytes else _encoded(part) for part in arguments]
-        answer = self._line.call(command, command in READING, lambda: self._line.server.execute(command, *encoded))
+        encoded = _all_encoded(arguments)
+        answer = self._connection.call(
+            command, command in READING, lambda: self._connection.server.execute(command, *encoded)
+        )
         return _read(command, answer, options)
 
     def register_script(self, script: str) -> Callable[..., Reply]:  # type: ignore[override]
         name = _name_of(script)
-        server = self._line.server
+        server = self._connection.server
 
         def run(args: Iterable[Any]) -> Reply:
-            encoded = [part if type(part) is bytes else _encoded(part) for part in args]
-            return self._line.call(name, False, lambda: server.execute(script, *encoded))
+            encoded = _all_encoded(args)
+            return self._connection.call(name, False, lambda: server.execute(script, *encoded))
 
         return run
 
     def pipeline(self, transaction: bool = True) -> "Pipeline":
-        return Pipeline(self._line, transaction)
+        return Pipeline(self._connection, transaction)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -105,12 +107,12 @@ class Pipeline(CoreCommands):
 
     _event_dispatcher: Any = None
 
-    def __init__(self, line: Line, transaction: bool) -> None:
-        self._line, self._is_atomic = line, transaction
+    def __init__(self, connection: Connection, transaction: bool) -> None:
+        self._connection, self._is_atomic = connection, transaction
         self._sent: list[tuple[str, list[bytes], dict[str, Any]]] = []
 
     def execute_command(self, command: str, *arguments: Any, **options: Any) -> "Pipeline":
-        self._sent.append((command, [_encoded(part) for part in arguments], options))
+        self._sent.append((command, _all_encoded(arguments), options))
         return self
 
     def execute(self) -> list[Any]:
@@ -119,15 +121,15 @@ class Pipeline(CoreCommands):
             return []
         reads = all(command in READING for command, _, _ in sent)
         if self._is_atomic or len(sent) < 3:
-            answers = self._line.call("pipeline", reads, lambda: self._run(sent))
+            answers = self._connection.call("pipeline", reads, lambda: self._run(sent))
         else:
             half = len(sent) // 2
-            answers = self._line.call("pipeline", reads, lambda: self._run(sent[:half]))
-            answers += self._line.call("pipeline", reads, lambda: self._run(sent[half:]))
+            answers = self._connection.call("pipeline", reads, lambda: self._run(sent[:half]))
+            answers += self._connection.call("pipeline", reads, lambda: self._run(sent[half:]))
         return [_read(command, answer, options) for (command, _, options), answer in zip(sent, answers, strict=True)]
 
     def _run(self, sent: list[tuple[str, list[bytes], dict[str, Any]]]) -> list[Reply]:
-        return [self._line.server.execute(command, *arguments) for command, arguments, _ in sent]
+        return [self._connection.server.execute(command, *arguments) for command, arguments, _ in sent]
 
     def __enter__(self) -> "Pipeline":
         return self
@@ -136,11 +138,15 @@ class Pipeline(CoreCommands):
         return None
 
 
-def _encoded(value: Any) -> bytes:
-    """As redis-py sends it."""
-    if isinstance(value, bytes):
-        return value
-    return (repr(value) if isinstance(value, float) else str(value)).encode()
+def _all_encoded(values: Iterable[Any]) -> list[bytes]:
+    """As redis-py sends them."""
+    return [
+        value if (kind := type(value)) is bytes
+        else value.encode() if kind is str
+        else repr(value).encode() if kind is float
+        else str(value).encode()
+        for value in values
+    ]  # fmt: skip
 
 
 def _read(command: str, answer: Reply, options: dict[str, Any]) -> Any:
