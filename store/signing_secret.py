@@ -14,5 +14,8 @@ class SigningSecret:
 
     def read(self) -> str:
         """Drawn once, by whoever is first."""
-        self._redis.set(keys.SIGNING_SECRET, secrets.token_urlsafe(RANDOM_BYTES), nx=True)
-        return str(self._redis.get(keys.SIGNING_SECRET).decode())
+        secret = self._redis.get(keys.SIGNING_SECRET)
+        if secret is None:
+            self._redis.set(keys.SIGNING_SECRET, secrets.token_urlsafe(RANDOM_BYTES), nx=True)
+            secret = self._redis.get(keys.SIGNING_SECRET)
+        return str(secret.decode())

@@ -134,6 +134,13 @@ def test_a_large_request_that_is_refused_leaves_no_object(
 
 
 @every_refusal
+def test_links_are_good_all_the_same(server: ValkeyServer, store: Store, code: str) -> None:
+    secret = store.signing_secret.read()
+    with refusing(server, code):
+        assert store.signing_secret.read() == secret
+
+
+@every_refusal
 def test_a_result_is_read_all_the_same(server: ValkeyServer, store: Store, code: str) -> None:
     store.workers.beat(WORKER, announcement())
     session = store.sessions.create(SPEC, [WORKER])
