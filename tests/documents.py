@@ -10,7 +10,11 @@ from markdown_it import MarkdownIt
 from stack.process import ROOT
 
 # docs/calls.md is written when the site is built, from the OpenAPI document.
-PAGES = [page for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if page.name != "calls.md"]
+PAGES = [
+    page
+    for page in (ROOT / "README.md", ROOT / "client" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+    if page.name != "calls.md"
+]
 COMMAND = re.compile(r"(make|docker|celerity|python|\.venv/bin/\w+) \S")
 
 
