@@ -11,7 +11,8 @@ template <typename T> void fill(const AdapterBlock<T> &block, float scale) {
     if (!block.is_scaled) scale = 1;
     for (long r = 0; r < block.rows; r++) {
         long row = block.at_row + r, width = row < block.whole ? PANEL : SIMD_WIDTH;
-        T *line = block.to + (row < block.whole ? row / PANEL * PANEL : block.whole) * block.inputs + row % width * step;
+        long panel_row = row < block.whole ? row / PANEL * PANEL : block.whole;
+        T *line = block.to + panel_row * block.inputs + row % width * step;
         for (long c = 0; c < block.columns; c++) {
             long column = block.at_column + c;
             float number = block.from[r * block.row_stride + c * block.column_stride];

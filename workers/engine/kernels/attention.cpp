@@ -10,7 +10,7 @@ struct Peak {
     float most, inverse;  // The largest score, and 1 / the sum of e^(score - most).
 };
 
-// Scores from..to - 1 of a row of blocks, each `stride` after the other, become e^(score - most), the others zeros.
+// Scores from..to - 1 of a row of blocks, `stride` apart, become e^(score - most), the others 0.
 static Peak exponentials(float *row, long stride, long blocks, long from, long to) {
     Ints places = counted();
     Floats most = all(-INFINITY), total{};
@@ -41,8 +41,8 @@ struct Peaks {
     }
 };
 
-// Into the second cache: the first is full of the present item.
-template <typename T> void ask(const T *from, long count) {
+// Into the L2 cache: the L1 cache is full of the current item.
+template <typename T> void prefetch(const T *from, long count) {
     for (long i = 0; i < count; i += 64 / sizeof(T)) __builtin_prefetch(from + i, 0, 2);
 }
 
@@ -59,54 +59,56 @@ template <typename T> struct Forward {
     long sequence(long item) const { return work.sequence(item / shape.kv_heads); }
     long head(long item) const { return item % shape.kv_heads; }
 
-    struct Room {
+    struct Buffers {
         std::unique_ptr<uint32_t[]> few, pair;
         std::unique_ptr<float[]> weights, sums;
     };
-    Room make_room() const {
-        return {room<uint32_t>(MOST_ROWS * panels.words), room<uint32_t>(2 * SIMD_WIDTH * panels.words),
-                room<float>(MOST_ROWS * (shape.most_keys() + SIMD_WIDTH)), room<float>(MOST_ROWS * shape.value_size)};
+    Buffers make_buffers() const {
+        return {buffer<uint32_t>(MOST_ROWS * panels.words), buffer<uint32_t>(2 * SIMD_WIDTH * panels.words),
+                buffer<float>(MOST_ROWS * (shape.most_keys() + SIMD_WIDTH)),
+                buffer<float>(MOST_ROWS * shape.value_size)};
     }
 
-    // Keys that are read only once are not worth being kept as panels.
+    // Keys that are read only once are not kept as panels.
     bool is_packed(long sequence) const {
         const Sequence &s = shape.sequences[sequence];
         return shape.cut(sequence).parts > 1 || s.leader != sequence || s.followers;
     }
     // Dot products with panels first..last - 1 that are made a pair at a time.
-    void dots_once(Series<const T> keys, long rows, const Room &room, long first, long last, long stop) const {
-        float *to = room.weights.get();
+    void dots_once(Series<const T> keys, long rows, const Buffers &buffers, long first, long last, long stop) const {
+        float *to = buffers.weights.get();
         for (long panel = first; panel < last; panel += 2, to += 2 * rows * SIMD_WIDTH) {
             long count = std::min(2L, last - panel);
             for (long i = 0; i < count; i++) {
                 long start = (panel + i) * SIMD_WIDTH;
                 pack([&](long r) { return keys.at(start + r); }, std::min(SIMD_WIDTH, stop - start), panels.words,
-                     room.pair.get() + i * panels.words * SIMD_WIDTH);
+                     buffers.pair.get() + i * panels.words * SIMD_WIDTH);
             }
-            dot<T>(rows, room.few.get(), room.pair.get(), count, panels.words, shape.scale, to);
+            dot<T>(rows, buffers.few.get(), buffers.pair.get(), count, panels.words, shape.scale, to);
         }
     }
 
-    // Asks for SIMD_WIDTH of the cache's rows that an item reads, from its row `start` on.
+    // Prefetches SIMD_WIDTH rows of the cache that an item reads, from its row `start` on.
     void fetch(long item, long start) const {
         if (!k.cache_row || item >= items() || is_packed(sequence(item))) return;
         const Sequence &s = shape.sequences[sequence(item)];
-        long from = std::min(shape.first_seen(s.prefix) + start, key_count(s)), to = std::min(from + SIMD_WIDTH, key_count(s));
-        ask(k.of(s, head(item)).before + from * k.stride, (to - from) * k.stride);
-        ask(v.of(s, head(item)).before + from * v.stride, (to - from) * v.stride);
+        long keys = key_count(s), from = std::min(shape.first_seen(s.prefix) + start, keys);
+        long to = std::min(from + SIMD_WIDTH, keys);
+        prefetch(k.of(s, head(item)).before + from * k.stride, (to - from) * k.stride);
+        prefetch(v.of(s, head(item)).before + from * v.stride, (to - from) * v.stride);
     }
 
-    void attend(long item, const Room &room) const {
+    void attend(long item, const Buffers &buffers) const {
         long sequence = this->sequence(item), kv_head = head(item);
         const Sequence &s = shape.sequences[sequence];
         Tile tile(shape, sequence, kv_head, work.part(item / shape.kv_heads));
         long rows = tile.rows, first = tile.first_block(), last = tile.last_block(), begin = first * SIMD_WIDTH;
-        float *weights = room.weights.get(), *sums = room.sums.get();
-        gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, panels.words, room.few.get());
+        float *weights = buffers.weights.get(), *sums = buffers.sums.get();
+        gather([&](long r) { return q.own(s, tile.head(r), tile.token(r)); }, rows, panels.words, buffers.few.get());
         if (is_packed(sequence))
-            panels.dots(sequence, kv_head, rows, room.few.get(), first, last, shape.scale, weights);
+            panels.dots(sequence, kv_head, rows, buffers.few.get(), first, last, shape.scale, weights);
         else
-            dots_once(k.of(s, kv_head), rows, room, first, last, tile.to(rows - 1));
+            dots_once(k.of(s, kv_head), rows, buffers, first, last, tile.to(rows - 1));
         Peak found[MOST_ROWS];
         for (long r = 0; r < rows; r++)
             found[r] = exponentials(weights + r * SIMD_WIDTH, rows * SIMD_WIDTH, last - first, tile.from(r) - begin,
@@ -130,10 +132,10 @@ template <typename T> struct Forward {
             is_packed(s) ? panels.add(s) : panels.add_none();
         }
         panels.allocate();
-        bool wakes = shape.is_large();
-#pragma omp parallel if (wakes)
+        bool is_parallel = shape.is_large();
+#pragma omp parallel if (is_parallel)
         {
-            Room own = make_room();
+            Buffers own = make_buffers();
 #pragma omp for collapse(2) schedule(dynamic)
             for (long s = 0; s < shape.count; s++)
                 for (long head = 0; head < shape.kv_heads; head++) {
@@ -146,14 +148,15 @@ template <typename T> struct Forward {
     }
 };
 
-// What a sequence brings, into the cache.
-template <typename T> void put(const Sequence &s, long head, long size, Heads<const T> brought, Heads<T> cache) {
+// Copies a sequence's new keys or values to the cache.
+template <typename T> void put(const Sequence &s, long head, long size, Heads<const T> from, Heads<T> cache) {
     Series<T> rows = cache.of(s, head);
-    for (long i = 0; i < s.length; i++) std::memcpy(rows.at(s.prefix + i), brought.own(s, head, i), size * sizeof(T));
+    for (long i = 0; i < s.length; i++) std::memcpy(rows.at(s.prefix + i), from.own(s, head, i), size * sizeof(T));
 }
 
 template <typename T>
-void attend_pass(const Shape &shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, T *out, float *peaks, long tokens) {
+void attend_pass(const Shape &shape, Heads<const T> q, Heads<const T> k, Heads<const T> v, T *out, float *peaks,
+                 long tokens) {
     Heads<T> seen{out, shape.heads * shape.value_size, shape.value_size};
     Forward<T>{shape, q, k, v, seen, {peaks, shape.heads, tokens}}.run([](const Sequence &, long) {});
 }

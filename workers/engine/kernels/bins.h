@@ -29,7 +29,7 @@ template <typename T> struct Mass {
     }
 };
 
-// Rounding may carry a mark past either end; it is brought back to where there is mass.
+// Clamps a point of the cumulated mass to [0, total), which rounding may have left.
 inline double bounded(double mark, double total) { return std::max(std::min(mark, std::nextafter(total, 0.0)), 0.0); }
 
 struct Candidate {
@@ -41,8 +41,8 @@ struct Candidate {
     }
 };
 
-// Tokens by how far their logits lie below the highest: all of a bin are better than those of the next. Only bins in
-// which a set ends, or in which the drawn token lies, are sorted.
+// A histogram of tokens by how far their logits are below the highest. Only the bin in which a set ends and the bin of
+// the drawn token are sorted.
 template <typename T> class Bins {
     static constexpr long COUNT = 2048, PER_NAT = 64;
     const T *row;

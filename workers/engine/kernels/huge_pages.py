@@ -1,4 +1,4 @@
-"""Memory in pages of 2 MiB, where the system has them: what is read from end to end comes a third faster."""
+"""Memory in pages of 2 MiB, where the system has them: see docs/decisions/0047-huge-pages.md."""
 
 import mmap
 import threading
@@ -16,14 +16,13 @@ ALIGNMENT = 64
 
 
 class HugePages:
-    """Tensors one after the other in blocks, each freed with the last tensor in it. Pages that nothing was written to
-    take no memory."""
+    """Tensors one after the other in blocks, each freed with the last tensor in it."""
 
     def __init__(self) -> None:
         self._block: mmap.mmap | None = None
         self._used, self._next = 0, LEAST_BYTES
         # Engines load models in threads of their own.
-        self._door = threading.Lock()
+        self._lock = threading.Lock()
 
     def copy(self, x: Tensor) -> Tensor:
         """A contiguous copy of x."""
@@ -31,7 +30,7 @@ class HugePages:
 
     def zeros(self, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
         count = prod(shape)
-        with self._door:
+        with self._lock:
             block, offset = self._place(count * dtype.itemsize)
         return torch.frombuffer(block, dtype=dtype, count=count, offset=offset).view(*shape)
 

@@ -1,5 +1,5 @@
-// The arguments of every kernel: the only declaration of the library's interface. The C++ sources are compiled against it,
-// and interface.py reads this file to build the same structs in Python, so the two cannot disagree.
+// The arguments of every kernel: the only declaration of the library's interface. The C++ sources are compiled against
+// it, and interface.py reads this file to build the same structs in Python, so the two cannot disagree.
 //
 // The library exports each KERNEL(name) as name_float32 and name_bfloat16, for a T of float and of bf16; both take a
 // pointer to the kernel's arguments. A pointer is the memory of a contiguous tensor; or, where a field `name_stride`
@@ -45,8 +45,8 @@ KERNEL(transpose) {
     long outputs, inputs;
 };
 
-// An fp32 matrix [rows, columns] and its place in a larger one of `inputs` columns in panels, whose rows from `whole` on
-// lie in a panel of half the width.
+// An fp32 matrix [rows, columns] and its place in a larger one of `inputs` columns in panels, whose rows from `whole`
+// on lie in a panel of half the width.
 template <typename T> struct AdapterBlock {
     const float *from;
     long row_stride, column_stride, rows, columns;
@@ -193,7 +193,8 @@ KERNEL(dropout) {
     float factor;
 };
 
-// Logprobs of the targets and entropies, in fp32; where `computes_grad`, the logits become the gradient of the logprobs.
+// Logprobs of the targets and entropies, in fp32; where `computes_grad`, the logits become the gradient of the
+// logprobs.
 KERNEL(target_logprobs) {
     T *logits;  // [rows, vocabulary]
     const int64_t *targets;

@@ -13,7 +13,7 @@ struct Panels {
 
     Panels(long heads, long row_bytes) : heads(heads), words(row_bytes / 4) {}
     void add(long rows) { starts.push_back(starts.back() + (rows + SIMD_WIDTH - 1) / SIMD_WIDTH); }
-    void allocate() { memory = room<uint32_t>(starts.back() * heads * words * SIMD_WIDTH); }
+    void allocate() { memory = buffer<uint32_t>(starts.back() * heads * words * SIMD_WIDTH); }
     uint32_t *of(long sequence, long head) const {
         long start = starts[sequence], count = starts[sequence + 1] - start;
         return memory.get() + (start * heads + head * count) * words * SIMD_WIDTH;

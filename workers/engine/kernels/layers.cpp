@@ -1,5 +1,5 @@
-// The layers of a Llama over tokens whose sequences a cache holds, in one call: for a few tokens calling each kernel from
-// Python takes as long as the kernels. The layer is that of llama.py.
+// The layers of a Llama over tokens whose sequences a cache holds, in one call: for a few tokens calling each kernel
+// from Python takes as long as the kernels. The layer is that of llama.py.
 #include <memory>
 
 #include "kernel.h"
@@ -15,17 +15,18 @@ constexpr long GROUPS = 4;
 template <typename T> struct Decoder {
     const kernels::decoder_layers_arguments<T> &a;
     long qk_width = (a.heads + a.kv_heads) * a.size, qkv_width = qk_width + a.kv_heads * a.size;
-    std::unique_ptr<T[]> normed = room<T>(a.length * a.width), qkv = room<T>(a.length * qkv_width),
-                         normed_qk = room<T>(a.length * qk_width), rotated = room<T>(a.length * qk_width),
-                         seen = room<T>(a.length * a.heads * a.size), gate_up = room<T>(a.length * 2 * a.inner),
-                         active = room<T>(a.length * a.inner), h{};
-    long h_room = 0;
+    std::unique_ptr<T[]> normed = buffer<T>(a.length * a.width), qkv = buffer<T>(a.length * qkv_width),
+                         normed_qk = buffer<T>(a.length * qk_width), rotated = buffer<T>(a.length * qk_width),
+                         seen = buffer<T>(a.length * a.heads * a.size), gate_up = buffer<T>(a.length * 2 * a.inner),
+                         active = buffer<T>(a.length * a.inner), h{};
+    long h_capacity = 0;
 
-    void product(long group, const T *w, const float *bias, const T *x, long inputs, const T *plus, T *y, long outputs) {
+    void product(long group, const T *w, const float *bias, const T *x, long inputs, const T *plus, T *y,
+                 long outputs) {
         const AdapterRows<T> *rows = a.adapter_rows + group * a.adapter_rows_count;
         long widest = 0;
         for (long r = 0; r < a.adapter_rows_count; r++) widest = std::max(widest, rows[r].width);
-        if (widest > h_room) h = room<T>(a.length * (h_room = widest));
+        if (widest > h_capacity) h = buffer<T>(a.length * (h_capacity = widest));
         kernels::product<T>({.x = x,
                              .adapter_x = x,
                              .w = w,
@@ -102,7 +103,8 @@ template <typename T> struct Decoder {
         attend(layer);
         product(group + 1, layer.out, layer.out_bias, seen.get(), a.heads * a.size, a.x, a.x, a.width);
         norm(a.x, a.width, layer.mlp_norm, normed.get(), 1, a.width);
-        product(group + 2, layer.gate_up, layer.gate_up_bias, normed.get(), a.width, nullptr, gate_up.get(), 2 * a.inner);
+        product(group + 2, layer.gate_up, layer.gate_up_bias, normed.get(), a.width, nullptr, gate_up.get(),
+                2 * a.inner);
         kernels::swiglu<T>({.gate_up = gate_up.get(), .y = active.get(), .length = a.length, .size = a.inner});
         product(group + 3, layer.down, layer.down_bias, active.get(), a.inner, a.x, a.x, a.width);
     }

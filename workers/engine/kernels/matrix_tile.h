@@ -1,11 +1,11 @@
-// A tile of bf16 rows in the matrix registers of AMX, each of 16 rows of 64 bytes: two by two of sums, two of rows of x
-// and two halves of a panel, which lies in memory as they read it.
+// A tile of bf16 rows in the eight registers of AMX, of 16 rows of 64 bytes each: four for sums, two for rows of x and
+// two for the halves of a panel, whose layout in memory is that of the registers.
 #pragma once
 
 namespace products {
 
 template <> constexpr long MOST_ROWS<bf16> = 32;
-// Rows whose distance is a power of two would drive each other out of the first cache.
+// Rows a power of two apart would evict each other from the L1 cache.
 template <> constexpr bool READS_STEPS<bf16> = true;
 
 namespace matrix {
@@ -13,7 +13,7 @@ namespace matrix {
 constexpr long ROWS = 16, INPUTS = STEP_INPUTS;  // Of a register; inputs in pairs.
 constexpr int LINE = 64;                // Bytes.
 
-// GCC's tile instructions do not say that they read memory: what was written stands there from here on.
+// GCC does not know that its tile intrinsics read memory: a barrier for the writes before them.
 ALWAYS void written() { __asm__ volatile("" ::: "memory"); }
 
 struct alignas(64) Shapes {
@@ -22,7 +22,7 @@ struct alignas(64) Shapes {
     uint8_t rows[16] = {};
 };
 
-// The rows of the thread's tiles, or 0 where its registers may be anybody's.
+// The rows that the thread's registers are configured for; 0 for none.
 inline thread_local long shaped = 0;
 
 // Registers for tiles of `rows` rows: 0 to 3 are sums, 4 and 5 rows of x, 6 and 7 halves of a panel.
@@ -40,7 +40,7 @@ inline void shape(long rows) {
 
 }  // namespace matrix
 
-// Gives the registers back: other libraries have shapes of their own.
+// Releases the registers: other libraries configure them otherwise.
 template <> struct TileScope<bf16> {
     ~TileScope() {
         _tile_release();
@@ -60,11 +60,11 @@ template <long R, bool both> struct Tile<bf16, R, both> {
         _tile_zero(2);
         _tile_zero(3);
     }
-    ALWAYS void go_on(const float *sums, long stride) {
+    ALWAYS void load_sums(const float *sums, long stride) {
         matrix::shape(R);
         read_sums(sums, stride);
     }
-    ALWAYS void wait(float *sums, long stride) const {
+    ALWAYS void store_sums(float *sums, long stride) const {
         _tile_stored(0, sums, 4 * stride);
         _tile_stored(1, sums + SIMD_WIDTH, 4 * stride);
         if constexpr (tall) {
@@ -80,7 +80,7 @@ template <long R, bool both> struct Tile<bf16, R, both> {
     }
     ALWAYS void end(const bf16 *plus, bf16 *y, long stride, long columns) {
         float sums[R * PANEL];
-        wait(sums, PANEL);
+        store_sums(sums, PANEL);
         for (long r = 0; r < R; r++, y += stride, plus += plus ? stride : 0)
             finish_row(load(sums + r * PANEL), load(sums + r * PANEL + SIMD_WIDTH), plus, y, columns);
     }

@@ -11,7 +11,9 @@ constexpr long VECTORS = MOST_SUMS >= 24 ? 4 : 2, MOST = MOST_SUMS / VECTORS;
 constexpr long COLUMNS = VECTORS * SIMD_WIDTH;
 
 // Sixteen columns of a row, or of it and the next, as words; there may be no next one.
-template <typename Count> Words words(const float *row, const float *, Count count) { return as<uint32_t>(load(row, count)); }
+template <typename Count> Words words(const float *row, const float *, Count count) {
+    return as<uint32_t>(load(row, count));
+}
 template <typename Count> Words words(const bf16 *row, const bf16 *next, Count count) {
     Words first = as<uint32_t>(load(row, count)) >> 16;
     return next ? first | as<uint32_t>(load(next, count)) : first;

@@ -37,9 +37,9 @@ class PackedLinear:
     def transposed(self) -> "PackedLinear":
         """x -> W^T x: a copy, for the gradients of a backward pass."""
         _, steps, _, step = self._panels.shape
-        turned = self._panels.new_empty(-(-steps * step // PANEL), self.outputs // step, PANEL, step)
-        _transpose(turned.dtype, w=self._panels, transposed=turned, outputs=self.outputs, inputs=self.inputs)
-        return PackedLinear(turned, self.inputs)
+        transposed = self._panels.new_empty(-(-steps * step // PANEL), self.outputs // step, PANEL, step)
+        _transpose(transposed.dtype, w=self._panels, transposed=transposed, outputs=self.outputs, inputs=self.inputs)
+        return PackedLinear(transposed, self.inputs)
 
     @property
     def addresses(self) -> tuple[int, int]:

@@ -1,6 +1,5 @@
-// Vectors wider than a register: a pair of halves, each of them a register or a pair itself. What is computed for each
-// number is computed for each half, so that the compiler sees nothing but registers: GCC keeps vectors that are wider
-// than these in memory.
+// Vectors wider than a register: a pair of halves, each of which is a register or a pair. Operations act on each half,
+// so that the compiler sees only registers: GCC keeps vector types that are wider in memory.
 #pragma once
 
 #include <type_traits>
@@ -40,7 +39,7 @@ template <typename V> ALWAYS Pair<V> fused(Pair<V> a, Pair<V> b, Pair<V> c) {
 template <typename T> struct IsPair : std::false_type {};
 template <typename V> struct IsPair<Pair<V>> : std::true_type {};
 
-// `BYTES` of numbers.
+// A vector of BYTES bytes.
 template <typename N, long BYTES> struct VectorOf {
     using type = Pair<typename VectorOf<N, BYTES / 2>::type>;
 };
@@ -70,7 +69,7 @@ template <typename M, typename V> ALWAYS V select(M mask, V a, V b) {
         return mask ? a : b;
 }
 
-// f(from, place of its register) for each register of a vector, which f may change.
+// f(register, index of its first number) for each register of a vector; f may change it.
 template <typename V, typename F> ALWAYS void each_register(V &x, F f, long place = 0) {
     if constexpr (IsPair<V>::value) {
         each_register(x.low, f, place);
@@ -100,12 +99,12 @@ ALWAYS Register<uint32_t> zipped(Register<uint32_t> a, Register<uint32_t> b, std
     return SHUFFLE(a, b, (I / 2 + I % 2 * W + FROM)...);
 }
 template <uint32_t D, uint32_t... I>
-ALWAYS Register<uint32_t> turned(Register<uint32_t> x, std::integer_sequence<uint32_t, I...>) {
+ALWAYS Register<uint32_t> xor_shuffled(Register<uint32_t> x, std::integer_sequence<uint32_t, I...>) {
     return SHUFFLE(x, x, (I ^ D)...);
 }
 }  // namespace registers
 
-// Of two vectors of words: those of a that lie `D` after a multiple of 2 D change places with those of b before them.
+// Swaps words D..2D - 1 of every 2 D words of a with words 0..D - 1 of those of b.
 template <uint32_t D, typename V> ALWAYS void exchange(V &a, V &b) {
     if constexpr (!IsPair<V>::value)
         registers::exchange<D>(a, b, Places{});
@@ -115,7 +114,7 @@ template <uint32_t D, typename V> ALWAYS void exchange(V &a, V &b) {
         exchange<D>(a.low, b.low), exchange<D>(a.high, b.high);
 }
 
-// a0 b0 a1 b1 ...: the first half of these words, or the second.
+// The first or the second half of the words a0 b0 a1 b1 ...
 template <bool second, typename V> ALWAYS V zipped(V a, V b) {
     if constexpr (!IsPair<V>::value)
         return registers::zipped<second ? registers::W / 2 : 0>(a, b, Places{});
@@ -125,12 +124,12 @@ template <bool second, typename V> ALWAYS V zipped(V a, V b) {
         return {zipped<false>(a.low, b.low), zipped<true>(a.low, b.low)};
 }
 
-// All numbers of a vector in one: those of its halves, number by number, then those of the result's halves, and so on.
+// Reduces a vector to one number: f of its two halves, then of the halves of the result, and so on.
 template <uint32_t D = REGISTER_WIDTH / 2, typename V, typename F> ALWAYS float folded(V x, F f) {
     if constexpr (IsPair<V>::value)
         return folded(f(x.low, x.high), f);
     else if constexpr (D == 0)
         return x[0];
     else
-        return folded<D / 2>(f(x, as<float>(registers::turned<D>(as<uint32_t>(x), Places{}))), f);
+        return folded<D / 2>(f(x, as<float>(registers::xor_shuffled<D>(as<uint32_t>(x), Places{}))), f);
 }

@@ -12,9 +12,10 @@ namespace products {
 
 using kernels::AdapterRows;
 
-// Rows that are worked on together, panel after panel: a multiple of what any level's tiles have.
+// Rows that a thread multiplies with a panel before it goes on to the next: a multiple of every level's MOST_ROWS.
 constexpr long BLOCK_ROWS = 96;
-// Inputs at once: what the caches hold of a block of rows. The sums wait in memory, which rounds nothing.
+// Inputs that are summed at once: a block of rows of so many fits in the caches. Between parts the fp32 sums are in
+// memory, which changes no bits.
 constexpr long PART_INPUTS = 4096;
 
 template <typename T> struct Layer {
@@ -40,19 +41,19 @@ template <typename T> struct Layer {
         tile.add(adapter_x.from(row, 0), adapter.a + panel * PANEL * inputs, inputs);
         tile.end(nullptr, h + row * h_width + panel * PANEL, h_width, both ? PANEL : SIMD_WIDTH);
     }
-    // The part of the frozen weights, begun or gone on with; whether it is the last.
+    // Adds this part of the frozen weights; returns whether it is the last.
     template <long R> ALWAYS bool frozen(Tile<T, R> &tile, long panel, long row) const {
         long stride = (outputs + PANEL - 1) / PANEL * PANEL;
-        float *waiting = sums + row * stride + panel * PANEL;
+        float *partial = sums + row * stride + panel * PANEL;
         if (from)
-            tile.go_on(waiting, stride);
+            tile.load_sums(partial, stride);
         else
             tile.begin(bias ? bias + panel * PANEL : nullptr);
         tile.add(x.from(row, from), w + panel * PANEL * inputs + from * PANEL, to - from);
-        if (to < inputs) tile.wait(waiting, stride);
+        if (to < inputs) tile.store_sums(partial, stride);
         return to == inputs;
     }
-    // Fetches the lines that the end of a tile writes to, for which it would wait.
+    // Prefetches the lines that the end of a tile writes to.
     template <long R> ALWAYS void expect(long panel, long row) const {
         for (long r = 0; r < R && to == inputs; r++)
             for (long at = 0; at < PANEL; at += 64 / sizeof(T))
@@ -72,14 +73,15 @@ template <typename T> struct Layer {
         expect<R>(panel, row);
         if (frozen(tile, panel, row)) finish(tile, adapter, panel, row);
     }
-    // Rows of several adapters: the sums over the frozen weights of all rows, and then what each adapter adds to its own.
+    // Rows of several adapters: the sums over the frozen weights of all rows, and then what each adapter adds to its
+    // own.
     template <long R> void begin_mixed(long panel, long row, float *mixed) const {
         Tile<T, R> tile;
-        if (frozen(tile, panel, row)) tile.wait(mixed, PANEL);
+        if (frozen(tile, panel, row)) tile.store_sums(mixed, PANEL);
     }
     template <long R> void finish_mixed(const AdapterRows<T> &adapter, long panel, long row, float *mixed) const {
         Tile<T, R> tile;
-        tile.go_on(mixed, PANEL);
+        tile.load_sums(mixed, PANEL);
         finish(tile, adapter, panel, row);
     }
 };
@@ -104,7 +106,7 @@ template <typename T> struct Product {
             if (from < to) f(adapters[r], from, to);
         }
     }
-    void halfway(const Layer<T> &layer, const AdapterRows<T> &adapter, long panel, long start, long stop) const {
+    void low_rank(const Layer<T> &layer, const AdapterRows<T> &adapter, long panel, long start, long stop) const {
         tiles<MOST_ROWS<T>>(std::max(adapter.start, start), std::min(adapter.stop, stop), [&](long from, auto rows) {
             layer.template low_rank_tile<rows>(adapter, panel, from);
         });
@@ -130,9 +132,8 @@ template <typename T> struct Product {
     }
 };
 
-// f(panel, index, start, stop) for all panels, indices and blocks of rows, by all threads. Work is dealt out as
-// threads ask for it, so that one whose core does something else holds up nothing but what it has in hand; panels that
-// lie side by side are read by one thread.
+// f(panel, index, start, stop) for all panels, indices and blocks of rows, by all threads. The schedule is dynamic, so
+// that a thread whose core is busy with something else delays only its own chunk; a chunk is of adjacent panels.
 template <typename F> void each(long panels, long indices, long length, F f) {
     long blocks = (length + BLOCK_ROWS - 1) / BLOCK_ROWS;
     long chunk = std::max(1L, panels * indices * blocks / (16 * omp_get_num_threads()));
@@ -143,14 +144,14 @@ template <typename F> void each(long panels, long indices, long length, F f) {
                 f(panel, index, block * BLOCK_ROWS, std::min(length, (block + 1) * BLOCK_ROWS));
 }
 
-// Rows so few that they are read as they are.
+// Up to so many rows are not copied by `stepped`.
 constexpr long FEW_ROWS = 64;
 
-// The rows of x with their steps side by side, in `memory`.
+// The rows of x with their steps side by side, copied to `memory` where tiles read them faster so.
 template <typename T> Rows<T> stepped(Rows<T> x, long length, long inputs, std::unique_ptr<T[]> &memory) {
     if (!READS_STEPS<T> || length <= FEW_ROWS) return x;
     long steps = (inputs + STEP_INPUTS - 1) / STEP_INPUTS;
-    memory = room<T>(steps * length * STEP_INPUTS);
+    memory = buffer<T>(steps * length * STEP_INPUTS);
     Rows<T> to{memory.get(), STEP_INPUTS, length * STEP_INPUTS};
 #pragma omp parallel for schedule(dynamic, 16)
     for (long row = 0; row < length; row++)
@@ -162,8 +163,8 @@ template <typename T> Rows<T> stepped(Rows<T> x, long length, long inputs, std::
 
 template <typename T> void run(Layer<T> layer, const Product<T> &product, long length) {
     long panels = (layer.outputs + PANEL - 1) / PANEL, weights = layer.inputs * layer.outputs;
-    // Of few rows the weights' way from memory counts, of many the multiplications.
-    bool wakes = weights > WORTH_THREADS || length * weights > 16 * WORTH_THREADS;
+    // Few rows are bound by reading the weights, many by multiplying.
+    bool is_parallel = weights > WORTH_THREADS || length * weights > 16 * WORTH_THREADS;
     std::unique_ptr<T[]> memory, adapter_memory;
     bool is_same = layer.adapter_x.first == layer.x.first;
     layer.x = stepped(layer.x, length, layer.inputs, memory);
@@ -171,15 +172,15 @@ template <typename T> void run(Layer<T> layer, const Product<T> &product, long l
         layer.adapter_x = layer.x;
     else if (layer.h_width)
         layer.adapter_x = stepped(layer.adapter_x, length, layer.inputs, adapter_memory);
-    auto sums = room<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
-#pragma omp parallel if (wakes)
+    auto sums = buffer<float>(layer.inputs > PART_INPUTS ? length * panels * PANEL : 0);
+#pragma omp parallel if (is_parallel)
     {
         [[maybe_unused]] TileScope<T> scope;
         Layer<T> part = layer;
         part.sums = sums.get();
         if (layer.h_width)
             each(layer.h_width / PANEL, product.count, length, [&](long panel, long adapter, long start, long stop) {
-                product.halfway(part, product.adapters[adapter], panel, start, stop);
+                product.low_rank(part, product.adapters[adapter], panel, start, stop);
             });
         for (part.from = 0; part.from < layer.inputs; part.from = part.to) {
             part.to = std::min(part.from + PART_INPUTS, layer.inputs);
@@ -193,8 +194,8 @@ template <typename T> void run(Layer<T> layer, const Product<T> &product, long l
 }  // namespace products
 
 template <typename T> void kernels::product(const product_arguments<T> &a) {
-    products::Layer<T> layer{{a.x, a.inputs}, {a.adapter_x, a.inputs}, a.w, a.bias, a.plus, a.y, a.h, a.inputs, a.outputs,
-                             a.h_width, nullptr, 0, 0};
+    products::Layer<T> layer{{a.x, a.inputs}, {a.adapter_x, a.inputs}, a.w, a.bias, a.plus, a.y, a.h,
+                             a.inputs, a.outputs, a.h_width, nullptr, 0, 0};
     products::run<T>(layer, {a.adapter_rows, a.adapter_rows_count}, a.length);
 }
 EXPORT(product)

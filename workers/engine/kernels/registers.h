@@ -21,7 +21,7 @@ constexpr long REGISTER_BYTES = 16, REGISTERS = 32;
 #error "The kernels need AVX2 with FMA, AVX-512 or NEON."
 #endif
 
-// Inlined, since a sum stays in registers only where all that works on it is one function.
+// Inlined: a sum stays in registers only within one function.
 #define ALWAYS __attribute__((always_inline)) inline
 
 // One register of numbers.
@@ -31,7 +31,8 @@ template <typename N> struct RegisterOf {
 template <typename N> using Register = typename RegisterOf<N>::type;
 constexpr long REGISTER_WIDTH = REGISTER_BYTES / 4;
 
-// a * b + c, rounded once. Of a * b + c * d it says which product is not rounded, where compilers choose for themselves.
+// a * b + c, rounded once. In a * b + c * d it says which of the products is not rounded, which compilers choose
+// differently.
 #if defined(__AVX512F__)
 ALWAYS Register<float> fused(Register<float> a, Register<float> b, Register<float> c) {
     return (Register<float>)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
@@ -46,7 +47,8 @@ ALWAYS Register<float> fused(Register<float> a, Register<float> b, Register<floa
 }
 #endif
 
-// bf16 numbers as 32-bit words, and the lower halves of words as bf16 numbers: GCC takes five instructions for either.
+// bf16 numbers to 32-bit words, and the lower halves of words to bf16 numbers. From vector types GCC makes five
+// instructions of either.
 #if defined(__AVX512F__)
 ALWAYS Register<uint32_t> widened(const bf16 *from) {
     return (Register<uint32_t>)_mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)from));
@@ -67,7 +69,7 @@ ALWAYS Register<uint32_t> widened(const bf16 *from) { return (Register<uint32_t>
 ALWAYS void narrowed(bf16 *to, Register<uint32_t> x) { vst1_u16(to, vmovn_u32((uint32x4_t)x)); }
 #endif
 
-// The upper and the lower halves of 32 x 32 bits.
+// The upper and the lower halves of the 64-bit products a * b.
 #if defined(__AVX512F__)
 ALWAYS void multiplied(Register<uint32_t> a, uint32_t b, Register<uint32_t> &high, Register<uint32_t> &low) {
     __m512i factor = _mm512_set1_epi32(b), even = _mm512_mul_epu32((__m512i)a, factor);

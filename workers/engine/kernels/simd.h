@@ -1,8 +1,8 @@
-// Sixteen fp32 numbers at once, read from and written to fp32 or bf16 memory.
+// Vectors of SIMD_WIDTH fp32 numbers, read from and written to fp32 or bf16 memory.
 //
-// They are as many registers as the level needs (pair.h), so panels and sums are the same on every processor. Every sum
-// in these kernels has one order, which depends on the numbers of one row alone, never on its neighbours, the threads or
-// the alignment of memory.
+// A vector takes as many registers as the level needs (pair.h), so panels and sums are the same on every processor.
+// Every sum in these kernels has one order, which depends on one row alone: not on the rows beside it, the number of
+// threads or the alignment of memory.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ using Floats = VectorOf<float, 4 * SIMD_WIDTH>::type;
 using Words = VectorOf<uint32_t, 4 * SIMD_WIDTH>::type;
 using Ints = VectorOf<int32_t, 4 * SIMD_WIDTH>::type;
 
-// Vectors of sums that stay in registers, beside what is added to them.
+// Vectors of sums that fit in registers, beside the vectors that are added to them.
 constexpr long MOST_SUMS = REGISTERS * 3 / 4 * REGISTER_BYTES / (4 * SIMD_WIDTH);
 
-// Memory of which nothing is known yet.
-template <typename T> std::unique_ptr<T[]> room(long count) { return std::unique_ptr<T[]>(new T[count]); }
+// `count` numbers that are not set.
+template <typename T> std::unique_ptr<T[]> buffer(long count) { return std::unique_ptr<T[]>(new T[count]); }
 
 // Unaligned memory as vectors.
 template <typename V, typename T> ALWAYS V read(const T *from) {
@@ -82,11 +82,11 @@ inline void put(bf16 *to, float x) {
     *to = x != x ? 0x7fc0 : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
 }
 
-// Numbers that one step multiplies at once.
+// Numbers in a 32-bit word, which one step multiplies together.
 template <typename T> constexpr long PER_WORD = 4 / sizeof(T);
 
-// A word of numbers, times sixteen words, added. Of bf16 numbers this is a pair, times sixteen pairs; without the
-// instruction for it these are two steps, each rounded.
+// sum += x * words: one word of x with each of sixteen words. In bf16 a word is a pair of numbers, and both products
+// are added; without the instruction for that in two steps, each rounded.
 template <typename T> ALWAYS void add_word(Floats &sum, const void *x, Words words);
 template <> ALWAYS void add_word<float>(Floats &sum, const void *x, Words words) {
     float number;
@@ -122,7 +122,7 @@ ALWAYS Floats larger(Floats a, Floats b) { return Larger{}(a, b); }
 // e^x to an ulp or two; 0 below -87.3, and no more than e^88.3. x = n ln 2 + r, and a polynomial of r (Cody and Waite;
 // Cephes' expf).
 ALWAYS Floats exponential(Floats x) {
-    // Beside this number a sum has no place for fractions: n is its last bits.
+    // Added to this number, x rounds to an integer: n is the last bits of the sum.
     constexpr float WHOLE = 3 << 22;
     Floats bounded = larger(x, all(-87.3f));
     bounded = select(bounded < all(88.3f), bounded, all(88.3f));
@@ -141,7 +141,7 @@ ALWAYS Floats exponential(Floats x) {
     return select(x < all(-87.3f), all(0.0f), select(x != x, x, value));
 }
 
-// f(place, count) for each sixteen of n numbers: `count` is Full{}, or a number where fewer are left at the end.
+// f(i, count) for each vector of n numbers, from number i on: `count` is Full{}, or how many are left at the end.
 struct Full {};
 template <typename T> ALWAYS Floats load(const T *from, Full) { return load(from); }
 template <typename T> ALWAYS void store(T *to, Floats x, Full) { store(to, x); }
@@ -151,7 +151,7 @@ template <typename F> inline void each(long n, F f) {
     if (i < n) f(i, n - i);
 }
 
-// Numbers in one call from which on it is worth the twenty microseconds that waking a thread takes.
+// Calls on more numbers than this run in parallel: to wake a thread takes twenty microseconds.
 constexpr long WORTH_THREADS = 1 << 17;
 
 // f(n) with an n from 1 to MOST as a constant.

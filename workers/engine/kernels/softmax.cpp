@@ -31,7 +31,8 @@ template <typename T> Softmax softmax(const T *row, long size, double *sums) {
 template Softmax softmax(const float *, long, double *);
 template Softmax softmax(const bf16 *, long, double *);
 
-// onehot(target) - softmax: the gradient of the logprob. It is small where the target is likely, so rounded after the difference.
+// onehot(target) - softmax: the gradient of the logprob. It is small where the target is likely, so rounded after the
+// difference.
 template <typename T> void become_grad(T *row, long size, long target, const Softmax &softmax) {
     // In fp64, whose expm1 every C library rounds to the same fp32 number, all but surely; expm1f has bits of its own.
     float at_target = -std::expm1(double(softmax.logprob(one(row[target])))), scale = -1 / softmax.total;

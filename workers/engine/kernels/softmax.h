@@ -1,15 +1,15 @@
-// The softmax of a row of logits over the vocabulary, by one function for the sampler and the trainer, so that their
-// numbers are the same to the bit.
+// The softmax of a row of logits over the vocabulary: one function for sampling and training, so that both give the
+// same bits.
 #pragma once
 
 #include "simd.h"
 
 namespace vocabulary {
 
-// Exponentials are summed in fp32 over so many logits, sixteen sums side by side, and in fp64 from there on.
+// Logits whose exponentials are summed in fp32, in the sixteen sums of a vector; the sums of blocks are added in fp64.
 constexpr long BLOCK = 256;
 
-// In fp64, those eight apart first.
+// The sum of all numbers in fp64: first those eight apart.
 inline double total(Floats x) {
     float parts[SIMD_WIDTH];
     store(parts, x);
@@ -18,7 +18,7 @@ inline double total(Floats x) {
     return ((sums[0] + sums[4]) + (sums[1] + sums[5])) + ((sums[2] + sums[6]) + (sums[3] + sums[7]));
 }
 
-// Logits; after the last of a row, tokens that are impossible.
+// Logits; those after the last of a row are -infinity.
 template <typename T> inline Floats logits(const T *from, Full) { return load(from); }
 template <typename T> inline Floats logits(const T *from, long count) {
     float numbers[SIMD_WIDTH];
@@ -36,7 +36,7 @@ struct Softmax {
     float entropy() const { return log_total() - weighted / total; }
 };
 
-// Also each block's sum of e^d, where wanted.
+// `sums`, unless null, receives each block's sum of e^d.
 template <typename T> Softmax softmax(const T *row, long size, double *sums);
 
 }  // namespace vocabulary

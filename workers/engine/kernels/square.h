@@ -1,9 +1,9 @@
-// Sixteen vectors of sixteen words turned, so that what was the first of each is the first vector.
+// The transpose of a square of 16 x 16 words.
 #pragma once
 
 #include "simd.h"
 
-// Of a square of 16 x 16 the halves' off-diagonal quarters change places, then theirs, and so on.
+// Swaps the off-diagonal quarters of every square of 2 DISTANCE words.
 template <uint32_t DISTANCE> ALWAYS void exchange_quarters(Words *x) {
     for (uint32_t i = 0; i < SIMD_WIDTH; i++)
         if (!(i & DISTANCE)) exchange<DISTANCE>(x[i], x[i + DISTANCE]);

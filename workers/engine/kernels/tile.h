@@ -5,7 +5,7 @@
 
 namespace products {
 
-// A row's sums, and what is added last, rounded into its `columns` numbers.
+// y = the sums of a row, plus `plus`, rounded; `columns` numbers.
 template <typename T> ALWAYS void finish_row(Floats left, Floats right, const T *plus, T *y, long columns) {
     if (columns >= PANEL) {
         store(y, plus ? left + load(plus) : left);
@@ -17,10 +17,10 @@ template <typename T> ALWAYS void finish_row(Floats left, Floats right, const T 
     store(y + SIMD_WIDTH, plus ? right + load(plus + SIMD_WIDTH, second) : right, second);
 }
 
-// Inputs that lie side by side in each of the rows that a product reads.
+// Inputs of a row that are contiguous in the memory that a product reads.
 constexpr long STEP_INPUTS = 32;
 
-// Rows of a product: one after the other, or all of their first STEP_INPUTS inputs, then all of their next ones.
+// Rows of a product: one after the other, or the first STEP_INPUTS inputs of all rows, then the next ones of all rows.
 template <typename T> struct Rows {
     const T *first;
     long stride, next = STEP_INPUTS;
@@ -30,7 +30,7 @@ template <typename T> struct Rows {
     Rows from(long row, long input) const { return {at(row, input), stride, next}; }
 };
 
-// Of R rows and a panel, or its left half.
+// The sums of R rows with a panel, or with its left half.
 template <typename T, long R, bool both = true> struct Tile {
     Floats left[R], right[R];
 
@@ -39,10 +39,10 @@ template <typename T, long R, bool both = true> struct Tile {
 #pragma GCC unroll 16
         for (long r = 0; r < R; r++) left[r] = first, right[r] = second;
     }
-    ALWAYS void go_on(const float *sums, long stride) {
+    ALWAYS void load_sums(const float *sums, long stride) {
         for (long r = 0; r < R; r++) left[r] = load(sums + r * stride), right[r] = load(sums + r * stride + SIMD_WIDTH);
     }
-    ALWAYS void wait(float *sums, long stride) const {
+    ALWAYS void store_sums(float *sums, long stride) const {
         for (long r = 0; r < R; r++) store(sums + r * stride, left[r]), store(sums + r * stride + SIMD_WIDTH, right[r]);
     }
     ALWAYS void add(Rows<T> rows, const T *panel, long inputs) {
@@ -63,13 +63,13 @@ template <typename T, long R, bool both = true> struct Tile {
     }
 };
 
-// How many rows a tile has at most.
+// Most rows of a tile.
 template <typename T> constexpr long MOST_ROWS = MOST_SUMS / 2;
 
-// What a thread holds while it works on tiles.
+// What a thread sets up while it works on tiles.
 template <typename T> struct TileScope {};
 
-// Whether tiles read rows faster where their steps lie side by side.
+// Whether tiles read rows faster where the same inputs of all rows are contiguous.
 template <typename T> constexpr bool READS_STEPS = false;
 
 }  // namespace products

@@ -1,7 +1,8 @@
-// What attention is made of: dot products of a few rows with many, and sums of many rows weighted for each of a few.
+// The two products of attention: dot products of a few rows with many, and weighted sums of many rows for each of a
+// few.
 //
-// The many go through in blocks of 16: for dot products as panels, with the same 32 bits of all 16 side by side, and
-// weights as [blocks, rows, 16]. A dot product's sum goes over the dimensions in order, a weighted sum over the rows.
+// The many are read in blocks of 16: in dot products as panels, which have the same 32 bits of all 16 rows side by
+// side; weights are [blocks, rows, 16]. A dot product adds the dimensions in order, a weighted sum the rows.
 #pragma once
 
 #include "square.h"

@@ -1,11 +1,11 @@
-// The panels of W^T from those of W (see product.cpp): what a backward pass multiplies by.
+// The panels of W^T from those of W (see product.cpp), for backward passes.
 #include "kernel.h"
 #include "panel.h"
 #include "square.h"
 
 namespace transposes {
 
-// 32 outputs of 32 inputs, whole: words of the first 16 outputs, then of the others.
+// A whole block of 32 outputs of 32 inputs: words of the first 16 outputs, then of the others.
 void whole(const float *from, float *to) {
     for (long output = 0; output < PANEL; output += SIMD_WIDTH)
         for (long input = 0; input < PANEL; input += SIMD_WIDTH) {
@@ -30,7 +30,7 @@ void whole(const bf16 *from, bf16 *to) {
         }
     }
 }
-// The same for a block that has fewer, one number after the other; missing inputs are zeros.
+// A block that has fewer outputs or inputs, number by number; missing inputs are zeros.
 template <typename T> void part(const T *from, T *to, long outputs, long inputs) {
     constexpr long step = 4 / sizeof(T);
     for (long i = 0; i < PANEL; i++)
@@ -40,7 +40,7 @@ template <typename T> void part(const T *from, T *to, long outputs, long inputs)
         }
 }
 
-template <typename T> void turn(const T *from, T *to, long outputs, long inputs) {
+template <typename T> void transpose_all(const T *from, T *to, long outputs, long inputs) {
 #pragma omp parallel for schedule(static) if (outputs * inputs > WORTH_THREADS)
     for (long input = 0; input < inputs; input += PANEL)
         for (long output = 0; output < outputs; output += PANEL) {
@@ -54,6 +54,6 @@ template <typename T> void turn(const T *from, T *to, long outputs, long inputs)
 }  // namespace transposes
 
 template <typename T> void kernels::transpose(const transpose_arguments<T> &a) {
-    transposes::turn(a.w, a.transposed, a.outputs, a.inputs);
+    transposes::transpose_all(a.w, a.transposed, a.outputs, a.inputs);
 }
 EXPORT(transpose)
