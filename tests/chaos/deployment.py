@@ -106,7 +106,7 @@ def deployed(folder: Path, *, in_bucket: bool = False) -> Iterator[Deployment]:
         log = Log(stack.enter_context((data / STACK_LOG).open("w")))
         deployment = Deployment(private_plan(environment, workers=len(WORKERS)), log, servers, disks, bucket)
         stack.callback(deployment.stop)
+        stack.callback(deployment.hasten)
         deployment.start()
         deployment.wait_ready()
         yield deployment
-        deployment.hasten()
