@@ -55,6 +55,11 @@ local function refer_to(payload)
   if payload:sub(1, 1) == '>' then redis.call('ZREM', keys.unreferenced, payload:sub(2)) end
 end
 
+-- Whether the object of a payload that no record refers to yet is not to be kept either.
+local function is_given_up(payload)
+  return payload:sub(1, 1) == '>' and not redis.call('ZSCORE', keys.unreferenced, payload:sub(2))
+end
+
 -- Forgets a deleted checkpoint for good, once no session needs its objects.
 local function forget_if_unused(checkpoint)
   local key = keys.checkpoint(checkpoint)

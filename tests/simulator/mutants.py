@@ -46,7 +46,7 @@ MUTANTS = (
         "keys.replay(session), 0, -1)", "keys.replay(session), 0, -2)",
     ),
     Mutant("a key is forgotten", "store/lua/accept.lua", "remember(idempotency_key, digest, id, session)", ""),
-    Mutant("a key is not looked at", "store/lua/accept.lua", "if first then return first end", ""),
+    Mutant("a key is not looked at", "store/lua/accept.lua", "if first then return refused(first) end", ""),
     Mutant(
         "an older snapshot counts", "store/lua/cover.lua",
         "if is_ended[record[1]] or stale then return 0 end", "if is_ended[record[1]] then return 0 end",

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -137,6 +138,25 @@ def test_a_refused_request_is_told_so_though_its_object_cannot_be_deleted(
         bench.store.janitor.sweep()
         assert len(objects(settings)) == 1
     bench.store.janitor.sweep()
+    assert objects(settings) == []
+
+
+def test_a_copy_of_a_refused_call_that_comes_late_is_refused_too(
+    bench: Bench, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first was sent again over another connection, whose answer the client has got; its object is gone."""
+    session, scripts = bench.running_session(), bench.store._context.scripts._scripts
+    ids = [
+        bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(SMALL)).id
+        for _ in range(settings.max_waiting_operations)
+    ]
+    accept, sent = scripts["accept"], Mock(wraps=scripts["accept"])
+    with monkeypatch.context() as patch:
+        patch.setitem(scripts, "accept", sent)
+        with pytest.raises(TooManyWaitingError):
+            bench.store.operations.accept(session.id, OperationKind.SAMPLE, request(LARGE))
+    bench.run(ids[0])
+    assert accept(**sent.call_args.kwargs) == [b"full"]
     assert objects(settings) == []
 
 
