@@ -1,13 +1,15 @@
 """The states of an operation and the legal moves between them. Pure; the scripts are given this table.
 
-They are given the session statuses by their properties too.
+They are given the session statuses and the operation kinds by their properties too.
 
 A client sees WAITING (behind others of its session) and READY (its turn, a worker has been told)
 both as PENDING.
 """
 
+from collections.abc import Iterable
 from enum import StrEnum
 
+from domain.kinds import KINDS
 from domain.operation import OperationStatus
 from domain.session import SessionStatus
 
@@ -51,8 +53,8 @@ MOVES: dict[Move, tuple[frozenset[OperationState], OperationState]] = {
 
 
 def lua_table() -> str:
-    """MOVES and the session statuses for the scripts."""
-    return _moves() + _statuses()
+    """MOVES, the session statuses and the operation kinds for the scripts."""
+    return _moves() + _statuses() + _kinds()
 
 
 def _moves() -> str:
@@ -66,12 +68,18 @@ def _moves() -> str:
 
 def _statuses() -> str:
     """Sets of session statuses: `is_active[status]`, `is_ended[status]`, and `statuses`, the list of all."""
-    active, ended = (
-        ", ".join(f"{status} = true" for status in chosen)
-        for chosen in (
-            [status for status in SessionStatus if status.is_active],
-            [status for status in SessionStatus if status.is_ended],
-        )
-    )
+    active = _set(status for status in SessionStatus if status.is_active)
+    ended = _set(status for status in SessionStatus if status.is_ended)
     every = ", ".join(f"'{status}'" for status in SessionStatus)
-    return f"local is_active, is_ended = {{{active}}}, {{{ended}}}\nlocal statuses = {{{every}}}\n"
+    return f"local is_active, is_ended = {active}, {ended}\nlocal statuses = {{{every}}}\n"
+
+
+def _kinds() -> str:
+    """Sets of operation kinds: `only_reads[kind]`, `is_public[kind]`."""
+    reading = _set(kind for kind, facts in KINDS.items() if facts.only_reads)
+    public = _set(kind for kind in KINDS if kind.is_public)
+    return f"local only_reads, is_public = {reading}, {public}\n"
+
+
+def _set(names: Iterable[str]) -> str:
+    return "{" + ", ".join(f"['{name}'] = true" for name in names) + "}"

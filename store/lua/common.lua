@@ -26,8 +26,8 @@ local function limit_of(owner, name, default)
   return most > 0 and most or math.huge
 end
 
--- Releases what may run now: the samples at the head of the queue (they only read weights, so
--- neighbours run together, up to `most`), or else the one operation at its head.
+-- Releases what may run now: the operations at the head of the queue that only read weights, together, up to `most`, or
+-- else the one operation at its head.
 -- Appends {id, kind, worker, trace} for each to `released`; the last is false for one that has none.
 local function release(session, most, released)
   local worker = redis.call('HGET', keys.session(session), 'worker')
@@ -35,12 +35,12 @@ local function release(session, most, released)
   for place, id in ipairs(head) do
     local record = redis.call('HMGET', keys.operation(id), 'kind', 'trace')
     local kind, trace = record[1], record[2]
-    if kind ~= 'sample' and place > 1 then break end
+    if not only_reads[kind] and place > 1 then break end
     if move(id, 'release') then
       redis.call('ZADD', keys.due, now(), id)
       released[#released + 1] = {id, kind, worker, trace}
     end
-    if kind ~= 'sample' then break end
+    if not only_reads[kind] then break end
   end
   return released
 end
@@ -138,11 +138,11 @@ local function ended(id, session, at)
   observe('waiting', record[1], (record[4] or at) - record[3])
   if record[4] then observe('running', record[1], at - record[4]) end
   redis.call('PUBLISH', keys.ended_channel, id)
-  -- The two ends of a session are in no list a user sees, so nothing else would remove them.
-  if record[1] == 'create-session' or record[1] == 'stop-session' then
-    redis.call('EXPIRE', keys.operation(id), 86400)
-  else
+  if is_public[record[1]] then
     redis.call('ZADD', keys.results(session), at, id)
+  else
+    -- It is in no list that a user sees, so nothing else would remove it.
+    redis.call('EXPIRE', keys.operation(id), 86400)
   end
 end
 

@@ -63,7 +63,7 @@ MUTANTS = (
         "lambda: self._submit(claim, self._engine.copy_adapter(claim.session_id).result())",
     ),
     Mutant("two that change an adapter run at once", "store/lua/common.lua",
-           "    if kind ~= 'sample' and place > 1 then break end\n", ""),
+           "    if not only_reads[kind] and place > 1 then break end\n", ""),
     Mutant("cleared gradients are not replayed", "domain/kinds.py",
            "return self.changes_it_when_not_finite and error.code is ErrorCode.NON_FINITE", "return False"),
     Mutant("an adapter that was elsewhere meanwhile is used", "workers/residency.py",

@@ -50,18 +50,20 @@ def test_a_redis_that_may_evict_what_was_accepted_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"),
+    ("setting", "value", "sentence"),
     [
-        ("CELERITY_DTYPE", "fp16"),
-        ("CELERITY_MODELS_DIR", "/no/such/folder"),
-        ("CELERITY_OBJECTS_URL", "file:///no/such/folder"),
-        ("CELERITY_HORZON", "1"),
+        ("CELERITY_DTYPE", "fp16", "CELERITY_DTYPE"),
+        ("CELERITY_MODELS_DIR", "/no/such/folder", "/no/such/folder"),
+        ("CELERITY_OBJECTS_URL", "file:///no/such/folder", "CELERITY_OBJECTS_URL cannot be opened: "),
+        ("CELERITY_HORZON", "1", "CELERITY_HORZON"),
     ],
 )
-def test_a_setting_that_cannot_be_honoured_is_refused_by_name(redis_url: str, setting: str, value: str) -> None:
+def test_a_setting_that_cannot_be_honoured_is_refused_by_name(
+    redis_url: str, setting: str, value: str, sentence: str
+) -> None:
     answer = start_worker(redis_url, **{setting: value})
     assert answer.returncode != 0
-    assert value in answer.stderr or setting in answer.stderr
+    assert sentence in answer.stderr.splitlines()[-1]
 
 
 def test_a_bucket_that_is_not_there_is_refused(redis_url: str, bucket: Bucket) -> None:
