@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.chaos.faults.table import WEIGHTS
+from tests.chaos.faults.table import NEED_BUCKET, WEIGHTS
 from tests.chaos.power_loss import power_loss_trial
 from tests.chaos.trial import trial
 
@@ -13,6 +13,12 @@ def test_nothing_is_lost_doubled_or_changed_by_a_fault_of_each_kind(tmp_path: Pa
     assert report.ended == report.accepted
     assert report.faults.keys() <= {fault.__name__ for fault in WEIGHTS}
     assert report.faults.total() + report.idle == len(WEIGHTS)
+
+
+def test_nothing_is_lost_doubled_or_changed_while_a_bucket_is_away_busy_slow_or_breaks_off(tmp_path: Path) -> None:
+    report = trial(seed=1, operations=80, faults=len(NEED_BUCKET), folder=tmp_path, in_bucket=True, kinds=NEED_BUCKET)
+    assert report.is_clean, str(report)
+    assert report.faults.total() + report.idle == len(NEED_BUCKET)
 
 
 def test_what_a_redis_that_lost_its_last_writes_still_knows_ends_as_if_the_rest_had_never_been(tmp_path: Path) -> None:

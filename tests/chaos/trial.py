@@ -2,6 +2,7 @@
 
 import random
 import time
+from collections.abc import Iterable
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from store.store import Store, open_store
 from testing.tiny_model import make_tiny_model
 from tests.chaos.deployment import deployed
 from tests.chaos.faults.injector import Injector
+from tests.chaos.faults.table import WEIGHTS, Fault
 from tests.chaos.judge import judge
 from tests.chaos.plan import SessionPlan, plan
 from tests.chaos.report import Report
@@ -22,13 +24,16 @@ from tests.chaos.story import Story
 STORIES = 8
 
 
-def trial(seed: int, operations: int, faults: int, folder: Path, *, in_bucket: bool = False) -> Report:
-    """`operations` over eight stories, spread evenly over so many `faults`; objects are on a disk or `in_bucket`."""
+def trial(
+    seed: int, operations: int, faults: int, folder: Path, *, in_bucket: bool = False, kinds: Iterable[Fault] = WEIGHTS
+) -> Report:
+    """`operations` over eight stories, spread evenly over so many `faults` of these `kinds`; objects are on a disk or
+    `in_bucket`."""
     model = make_tiny_model(folder / "models" / "tiny")
     rng = random.Random(seed)
     per_story = operations // STORIES
     with deployed(folder, in_bucket=in_bucket) as deployment:
-        injector = Injector(deployment, rng.randrange(1 << 32), faults)
+        injector = Injector(deployment, rng.randrange(1 << 32), faults, kinds)
         plans = [plan(rng.randrange(1 << 32), per_story) for _ in range(STORIES)]
         settings = load_settings(deployment.processes["worker-1"].service.environment)
         with closing(open_store(settings)) as store:

@@ -4,13 +4,14 @@ import random
 import threading
 import time
 from collections import Counter
+from collections.abc import Iterable
 
 import redis
 
 from domain.api_key import ANONYMOUS
 from store import keys
 from tests.chaos.deployment import Deployment
-from tests.chaos.faults.table import WEIGHTS, draw, impossible
+from tests.chaos.faults.table import WEIGHTS, Fault, draw, impossible
 from tests.chaos.lull import sessions_standing_still
 
 PAUSE_SECONDS = (0.2, 2.0)
@@ -27,7 +28,7 @@ class Injector:
     sessions that stand still are found. In the caller's thread, since a process that it starts ends with the thread
     that started it."""
 
-    def __init__(self, deployment: Deployment, seed: int, total: int) -> None:
+    def __init__(self, deployment: Deployment, seed: int, total: int, kinds: Iterable[Fault] = WEIGHTS) -> None:
         self.counts: Counter[str] = Counter()
         self.idle = 0
         self.standing_still: set[str] = set()
@@ -35,7 +36,7 @@ class Injector:
         self._rng = random.Random(seed)
         lacking = impossible(deployment)
         self.not_tried = sorted(fault.__name__ for fault in lacking)
-        weights = {fault: weight for fault, weight in WEIGHTS.items() if fault not in lacking}
+        weights = {fault: WEIGHTS[fault] for fault in kinds if fault not in lacking}
         self._faults = draw(weights, self._rng, total)
         self._progress = threading.Condition()
         self._released = 0

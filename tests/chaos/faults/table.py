@@ -39,7 +39,12 @@ WEIGHTS: dict[Fault, int] = {
 }
 NEED_OBJECTS_DISK: set[Fault] = {disks.fill_objects_disk}
 NEED_DISKS: set[Fault] = {*NEED_OBJECTS_DISK, disks.fill_valkey_disk}
-NEED_BUCKET: set[Fault] = {objects.lose_bucket, objects.refuse_objects, objects.break_off_objects, objects.slow_objects}
+NEED_BUCKET: tuple[Fault, ...] = (
+    objects.lose_bucket,
+    objects.refuse_objects,
+    objects.break_off_objects,
+    objects.slow_objects,
+)
 
 
 def impossible(deployment: Deployment) -> set[Fault]:
