@@ -1,4 +1,4 @@
-"""Work whose caller may stop waiting for it."""
+"""Runs a function in a thread whose caller may stop waiting."""
 
 import threading
 from collections.abc import Callable
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def in_background(action: Callable[[], T]) -> "Future[T]":
-    """Runs the action in a thread of its own, which goes on to its end when the future is cancelled."""
+    """Runs the action in a new thread, which goes on to its end even if the future is cancelled."""
     future: Future[T] = Future()
 
     def run() -> None:

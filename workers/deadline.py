@@ -1,4 +1,4 @@
-"""When an operation has run for long enough."""
+"""Time limits of operations."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -15,10 +15,10 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """The end of the time that an operation of a kind may run: `seconds` from now, by this process's clock, or never.
+    """Ends `seconds` from now by this process's clock, or never; `kind` is the operation's.
 
-    Only one thread waits for it, the operation's own: what happens to the operation is decided there, once.
-    `committed` says whether the engine has committed what was awaited: a result, or changes that failed half-way.
+    Used by the operation's own thread only, which decides how the operation ends. `committed` says whether the engine
+    has committed the call that was awaited: it has a result, or failed in the middle of its changes.
     """
 
     def __init__(self, kind: OperationKind, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
@@ -28,19 +28,19 @@ class Deadline:
 
     @property
     def remaining(self) -> float | None:
-        """Seconds, at least 0; None for one that never comes."""
+        """Seconds, at least 0; None without a limit."""
         return None if self._seconds is None else max(0.0, self._began + self._seconds - self._clock())
 
     def check(self) -> None:
-        """Raises OperationFailedError, TIMEOUT, once it has passed."""
+        """Raises OperationFailedError, TIMEOUT, after the deadline."""
         if self.remaining == 0:
             raise self._passed()
 
     def answer(self, future: "Future[T]") -> T:
-        """What the engine answers. A call that is not committed when the time is up is given up, and so has changed
-        nothing; one that is committed is waited for.
+        """The future's result. A call that is not committed at the deadline is cancelled, and has changed nothing; one
+        that is committed is waited for.
 
-        Raises OperationFailedError, TIMEOUT for one that was given up, and what the engine raised.
+        Raises OperationFailedError, TIMEOUT for a call that was cancelled, and what the engine raised.
         """
         wait([future], self.remaining)
         # One that has ended, or is committed, cannot be cancelled.
@@ -52,7 +52,7 @@ class Deadline:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """What happens here takes none of the time."""
+        """Stops the clock inside the context."""
         paused_at = self._clock()
         try:
             yield
@@ -71,7 +71,7 @@ class Deadline:
             lock.release()
 
     def within(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
-        """The chunks, as long as there is time. Raises OperationFailedError, TIMEOUT."""
+        """The chunks until the deadline. Raises OperationFailedError, TIMEOUT, after it."""
         for chunk in chunks:
             self.check()
             yield chunk
@@ -88,7 +88,7 @@ class Deadline:
 
 
 class RestoreDeadline(Deadline):
-    """The end of the time that it may take to bring a session back into memory for its next operation."""
+    """For bringing a session back into memory for its next operation."""
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(OperationKind.CREATE_SESSION, seconds, clock)

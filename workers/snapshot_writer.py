@@ -1,4 +1,4 @@
-"""Snapshots for recovery: copied between two operations, written in the background."""
+"""Snapshots for recovery: adapters copied between two operations and written in the background."""
 
 import logging
 import time
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 class SnapshotWriter:
-    """One is due every so many steps, or when the last is so many seconds old."""
+    """A session's snapshot is due after `snapshot_steps` steps, or `snapshot_seconds` after the last one."""
 
     def __init__(self, store: Store, engine: Engine, settings: Settings) -> None:
         self._store, self._engine, self._settings = store, engine, settings
@@ -35,13 +35,13 @@ class SnapshotWriter:
         try:
             state = self._engine.copy_adapter(claim.session_id).result()
         except OperationFailedError as failed:
-            # A step that is done does not fail for want of memory for a copy of it.
+            # A completed step must not fail because there is no memory for a copy of the adapter.
             log.warning("no snapshot of session %s: %s", claim.session_id, failed)
             return None
         return lambda: self._submit(claim, state)
 
     def close(self) -> None:
-        """Writes what has been copied."""
+        """Waits for the snapshots that have been copied."""
         self._pool.shutdown()
 
     def _is_due(self, session_id: str, step: int) -> bool:
