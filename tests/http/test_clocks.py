@@ -7,10 +7,12 @@ from urllib.parse import urlsplit
 
 import msgspec
 import pytest
+from flask import g
 
 from app import create_app
 from app.links import upload_link
 from app.signing import CLOCK_TOLERANCE
+from domain.api_key import ANONYMOUS
 from settings import Settings
 from store.store import Store
 from tests.http.conftest import Api
@@ -47,6 +49,7 @@ def link(api: Api) -> str:
 
 def upload(app: Any) -> str:
     with app.test_request_context():
+        g.owner = ANONYMOUS
         return urlsplit(upload_link("payloads/of/the-test")).path
 
 
