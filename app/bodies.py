@@ -78,9 +78,15 @@ def read_body() -> bytes:
     if body is None:
         body = _read_elsewhere()
     least = min(SMALL_BODY, state().settings.max_body_bytes)
-    if len(body) > least and len(body) > (limit := body_limit()):
+    if len(body) > least and len(body) > (limit := _admitted_limit()):
         raise too_large(limit)
     return body
+
+
+def _admitted_limit() -> int:
+    """The limit that a large body was admitted with, or else that of now."""
+    reservation = request.environ.get(RESERVATION)
+    return (reservation and reservation.most) or body_limit()
 
 
 def _read_elsewhere() -> bytes:

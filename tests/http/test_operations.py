@@ -1,5 +1,6 @@
 """Operations: accepted at once, read under their kind, listed, cancelled, limited in number."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ import orjson
 import pytest
 
 from app import create_app
+from app.server.environ import BODY, RESERVATION
 from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from domain.operation import ErrorCode, OperationError
 from domain.optim_step import OptimStepResult
@@ -218,3 +220,23 @@ def test_what_ends_before_the_acceptance_is_answered_was_accepted_all_the_same(
 
     monkeypatch.setattr(Dispatcher, "publish", work_at_once)
     assert api.client.post(f"{session}:optim-step", json={}).json["status"] == PENDING
+
+
+def test_a_large_bodys_limit_is_not_asked_for_again_once_it_was_admitted(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, asked = api.session(), list[str]()
+
+    def no_limit(owner: str) -> int:
+        asked.append(owner)
+        return 0
+
+    monkeypatch.setattr(api.store.api_keys, "max_body_bytes", no_limit)
+    text = orjson.dumps(BODIES["sample"]).ljust(80_000)
+    for admitted, times in ((100_000, 0), (0, 2)):
+        given = {BODY: text, RESERVATION: SimpleNamespace(most=admitted)}
+        headers = {"Idempotency-Key": f"admitted-{admitted}"}
+        answer = api.client.post(
+            f"{session}:sample", content_type="application/json", headers=headers, environ_overrides=given
+        )
+        assert (answer.status_code, len(asked)) == (200, times), answer.json
