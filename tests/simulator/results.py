@@ -117,7 +117,7 @@ class _Session:
             case ErrorCode.SESSION_NOT_ACTIVE:
                 return is_stopped
             case ErrorCode.TIMEOUT:
-                return bool(SLOW & self._injected)
+                return bool(SLOW & self._injected) or self._world.plan.engine_pace > 1
             case ErrorCode.INTERNAL_ERROR:
                 attempts = int(row.get(b"attempts", b"0"))
                 is_deadly = self._world.plan.settings.most_attempts <= min(attempts, self._world.deaths)
