@@ -1,10 +1,15 @@
-"""A short trial with a fault of each kind; `make chaos` runs long ones."""
+"""Short trials with a fault of each kind; `make chaos` runs long ones."""
 
 from pathlib import Path
+
+import pytest
 
 from tests.chaos.faults.table import NEED_BUCKET, WEIGHTS
 from tests.chaos.power_loss import power_loss_trial
 from tests.chaos.trial import trial
+
+# Each of them starts processes again and again, which takes long on a busy machine.
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_nothing_is_lost_doubled_or_changed_by_a_fault_of_each_kind(tmp_path: Path) -> None:
