@@ -11,16 +11,16 @@ import subprocess
 import sys
 import time
 
+from benchmarks.engines import CELERITY, COMMON, GENERATE, PEFT
 from benchmarks.model import ROOT
 from benchmarks.options import DTYPES
 from benchmarks.report import FOLDER
-from benchmarks.roster import CELERITY, COMMON, GENERATE, PEFT
 
 # Of the bundled model, once in each dtype; then of the path around the engine, which knows no dtype.
-ENGINE = ("laws", "sampling", "training", "crowd", "prefixes", "choices", "curves")
+ENGINE = ("exactness", "sampling", "training", "many_sessions", "prefixes", "choices", "curves")
 AROUND = ("round_trip", "large_bodies", "pipelined", "start_up", "growth")
 QUICK = (
-    ["laws", "--quick"],
+    ["exactness", "--quick"],
     ["sampling", "--quick", "--engines", CELERITY.name, GENERATE.name],
     ["training", "--quick", "--engines", CELERITY.name, PEFT.name],
     ["prefixes", "--quick", "--rounds", "1"],

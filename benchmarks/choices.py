@@ -12,10 +12,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from benchmarks import options
+from benchmarks.engines import THREADS
 from benchmarks.model import bundled_model, license_text
 from benchmarks.peers.celerity import Celerity, grpo_request, sample_request
 from benchmarks.report import write_report
-from benchmarks.roster import THREADS
 from benchmarks.workloads import ALPHA, RANK, Writer, ragged_lengths
 from domain.forward_backward import CrossEntropy, Loss
 from domain.session import LoraConfig

@@ -1,10 +1,10 @@
 """`python -m benchmarks.curves`: how our throughput grows with batch, sequence length, adapters and rank."""
 
 from benchmarks import options
+from benchmarks.engines import CELERITY
 from benchmarks.model import bundled_model, license_text
-from benchmarks.race import race
 from benchmarks.report import write_report
-from benchmarks.roster import CELERITY
+from benchmarks.runner import run_alternately
 from benchmarks.workloads import Workload, Writer
 
 DOUBLINGS = (1, 2, 4, 8, 16, 32, 64)
@@ -35,7 +35,7 @@ def main() -> None:
             continue
         print(curve)
         rows = []
-        measured = race([CELERITY], list(points.values()), model, asked.dtype, rounds=asked.rounds)
+        measured = run_alternately([CELERITY], list(points.values()), model, asked.dtype, rounds=asked.rounds)
         for value, (_, (row,)) in zip(points, measured, strict=True):
             print(f"{value:8} {row['tokens_per_second']:8.0f} tokens/s", flush=True)
             rows.append(row | {"value": value})

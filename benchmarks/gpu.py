@@ -12,10 +12,10 @@ from typing import Any
 import torch
 
 from benchmarks import sampling, training
+from benchmarks.engines import CELERITY, GENERATE, PEFT
 from benchmarks.model import ROOT, random_llama, random_text
-from benchmarks.race import print_rows, race
 from benchmarks.report import write_report
-from benchmarks.roster import CELERITY, GENERATE, PEFT
+from benchmarks.runner import print_rows, run_alternately
 from benchmarks.workloads import Workload
 
 DTYPE = "bfloat16"
@@ -30,7 +30,7 @@ def measure(model: Path, text: list[int], device: str, tiny: bool) -> Iterator[d
         (PEFT, [training.workload(text, tiny)]),
     )
     for peer, workloads in tasks:
-        for _, rows in race([CELERITY, peer], workloads, model, DTYPE, rounds=3, device=device):
+        for _, rows in run_alternately([CELERITY, peer], workloads, model, DTYPE, rounds=3, device=device):
             print_rows(rows)
             ours, theirs = (row["tokens_per_second"] for row in rows)
             print(f"{'':24} {ours / theirs:.2f} times {peer.name}", flush=True)

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import orjson
 import psutil
 
-from benchmarks.puppet import puppet
+from benchmarks.instant_worker import instant_worker
 from benchmarks.report import write_report
 from benchmarks.round_trip import Client
 from testing.bodies import SESSIONS, Json, prompt, whole
@@ -82,7 +82,10 @@ def post(url: str, path: str, body: bytes) -> int:
 
 def measure(name: str) -> Json:
     """On a stack of its own, whose memory is not that of an earlier body."""
-    with tempfile.TemporaryDirectory(prefix="celerity-heavy-") as folder, puppet(Path(folder), VOCABULARY) as worker:
+    with (
+        tempfile.TemporaryDirectory(prefix="celerity-heavy-") as folder,
+        instant_worker(Path(folder), VOCABULARY) as worker,
+    ):
         path, body, before = f"{SESSIONS}/{worker.session()}:forward-backward", body_of(*UNITS[name]), peak_bytes()
         with health_watched(worker.url) as health:
             began = time.perf_counter()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import orjson
 
-from benchmarks.puppet import Puppet, puppet
+from benchmarks.instant_worker import InstantWorker, instant_worker
 from benchmarks.report import write_report
 from benchmarks.round_trip import Client
 from domain.sample import SampleResult, Sequence, StopReason
@@ -55,7 +55,7 @@ def accepting(client: Client, session: str, loss: str) -> Json:
     return {"megabytes": len(raw) / 1e6, **times, "ratio": times["accepted"] / times["orjson"]}
 
 
-def reading(client: Client, session: str, worker: Puppet) -> Json:
+def reading(client: Client, session: str, worker: InstantWorker) -> Json:
     """The median of reading the result, in milliseconds."""
     rng = np.random.default_rng(0)
     operation_id = client.call("POST", f"{session}:sample", sample_body([1, 2, 3]))["operation_id"]
@@ -74,7 +74,10 @@ def reading(client: Client, session: str, worker: Puppet) -> Json:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory(prefix="celerity-large-") as name, puppet(Path(name), VOCABULARY) as worker:
+    with (
+        tempfile.TemporaryDirectory(prefix="celerity-large-") as name,
+        instant_worker(Path(name), VOCABULARY) as worker,
+    ):
         client = Client(worker.url)
         # The sample comes first: behind training operations it would have to wait for them.
         result = {"sample": reading(client, f"{SESSIONS}/{worker.session()}", worker)}

@@ -1,10 +1,10 @@
 """`python -m benchmarks.sampling`: tokens a second of each engine, with logprobs, for batches and for a rollout."""
 
 from benchmarks import options
+from benchmarks.engines import engines
 from benchmarks.model import bundled_model, license_text
-from benchmarks.race import print_rows, race
 from benchmarks.report import write_report
-from benchmarks.roster import entrants
+from benchmarks.runner import print_rows, run_alternately
 from benchmarks.workloads import Sampling, Writer
 
 BATCHES = (1, 8, 32)
@@ -20,8 +20,8 @@ def main() -> None:
     asked = options.parse(__doc__)
     model = bundled_model()
     chosen = [one for one in workloads(license_text(model), asked.quick) if asked.wants(one.name)]
-    runners = entrants("sample", asked.engines)
-    for workload, rows in race(runners, chosen, model, asked.dtype, rounds=asked.rounds):
+    runners = engines("sample", asked.engines)
+    for workload, rows in run_alternately(runners, chosen, model, asked.dtype, rounds=asked.rounds):
         print_rows(rows)
         write_report(f"sampling-{asked.dtype}-{workload.name}", {"rows": rows, **asked.about})
 

@@ -11,10 +11,10 @@ from typing import Any
 
 from benchmarks import options
 from benchmarks.choices import Work, seconds
+from benchmarks.engines import THREADS
 from benchmarks.model import bundled_model, license_text
 from benchmarks.peers.celerity import Celerity, grpo_request, sample_request
 from benchmarks.report import write_report
-from benchmarks.roster import THREADS
 from benchmarks.workloads import Writer, ragged_lengths
 
 BUSY = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"

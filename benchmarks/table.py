@@ -4,10 +4,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks import published
-from benchmarks.aims import aims, memory
+from benchmarks.engines import CELERITY, GENERATE, LLAMA, PEFT, SKYRL, VLLM
 from benchmarks.options import DTYPES
 from benchmarks.report import FOLDER, read_report
-from benchmarks.roster import CELERITY, GENERATE, LLAMA, PEFT, SKYRL, VLLM
+from benchmarks.targets import memory, targets
 
 SAMPLERS = (CELERITY.name, GENERATE.name, VLLM.name, SKYRL.name, LLAMA.name)
 TRAINERS = (CELERITY.name, PEFT.name, SKYRL.name)
@@ -43,12 +43,12 @@ def _training() -> Iterator[str]:
 
 def _ratios() -> Iterator[str]:
     yield from _head("ratio", ("reached", "wanted", ""))
-    for aim in aims():
-        ratio = aim.ratio()
-        cells = ["not measured", f"{aim.least:g}", ""]
+    for target in targets():
+        ratio = target.ratio()
+        cells = ["not measured", f"{target.least:g}", ""]
         if ratio is not None:
-            cells = [f"{ratio:.2f}", f"{aim.least:g}", "yes" if ratio >= aim.least else "no"]
-        yield _line(aim.what, cells)
+            cells = [f"{ratio:.2f}", f"{target.least:g}", "yes" if ratio >= target.least else "no"]
+        yield _line(target.what, cells)
     for dtype in DTYPES:
         if measured := memory(dtype):
             peak, most = measured

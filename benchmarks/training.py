@@ -7,10 +7,10 @@ import sys
 from typing import Any
 
 from benchmarks import options
+from benchmarks.engines import CELERITY, PEFT, engines
 from benchmarks.model import bundled_model, license_text
-from benchmarks.race import print_rows, race
 from benchmarks.report import write_report
-from benchmarks.roster import CELERITY, PEFT, entrants
+from benchmarks.runner import print_rows, run_alternately
 from benchmarks.workloads import Training, Writer, ragged_lengths
 
 NAME = "grpo"
@@ -31,9 +31,9 @@ def losses_differ(rows: list[dict[str, Any]], dtype: str) -> bool:
 def main() -> None:
     asked = options.parse(__doc__)
     model = bundled_model()
-    runners = entrants("train", asked.engines)
+    runners = engines("train", asked.engines)
     chosen = [workload(license_text(model), asked.quick)]
-    for _, rows in race(runners, chosen, model, asked.dtype, rounds=asked.rounds):
+    for _, rows in run_alternately(runners, chosen, model, asked.dtype, rounds=asked.rounds):
         print_rows(rows)
         write_report(f"training-{asked.dtype}", {"rows": rows, **asked.about})
         if losses_differ(rows, asked.dtype):

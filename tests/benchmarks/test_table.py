@@ -2,9 +2,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.aims import aims
 from benchmarks.report import write_report
 from benchmarks.table import table
+from benchmarks.targets import targets
 
 
 def row(engine: str, workload: str, rate: float, peak: float = 1e9) -> dict[str, object]:
@@ -32,5 +32,5 @@ def test_a_ratio_below_the_aim_and_memory_above_it_are_told() -> None:
 
 
 def test_each_aim_is_named_once() -> None:
-    names = [aim.what for aim in aims()]
+    names = [target.what for target in targets()]
     assert len(names) == len(set(names)) == 16

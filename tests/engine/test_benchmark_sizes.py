@@ -1,11 +1,11 @@
-"""The laws at the batch sizes of benchmarks/, on a tiny model; `make bench` judges the bundled one in the same way."""
+"""benchmarks.exactness at the batch sizes of benchmarks/, on a tiny model; `make bench` judges the bundled one so."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from benchmarks import sampling
-from benchmarks.laws import judge
+from benchmarks.exactness import judge
 from benchmarks.model import random_text
 from benchmarks.peers.celerity import Celerity
 from benchmarks.workloads import Sampling, Writer

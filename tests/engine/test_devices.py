@@ -1,4 +1,4 @@
-"""The laws on each device there is; what other tests show on the CPU need not hold on a GPU by itself."""
+"""benchmarks.exactness on each device there is: what other tests show on the CPU need not hold on a GPU by itself."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from benchmarks import training
-from benchmarks.laws import judge
+from benchmarks.exactness import judge
 from benchmarks.model import random_text
 from benchmarks.peers.celerity import Celerity
 from benchmarks.peers.peft import Peft

@@ -13,7 +13,7 @@ from stack.stack import Stack
 from testing.bodies import SESSIONS, sample_body, train_body, whole
 from tests.stories.client import Session, is_ready, log_of, trained_session
 from tests.stories.conftest import FRAGILE
-from tests.stories.mischief import kill, restart
+from tests.stories.process_control import kill, restart
 from tests.waiting import eventually
 
 

@@ -12,7 +12,7 @@ from transformers import AutoModelForCausalLM
 from stack.stack import Stack
 from testing.bodies import whole
 from tests.stories.client import Session, download, trained_session
-from tests.stories.mischief import kill, restart
+from tests.stories.process_control import kill, restart
 from tests.waiting import eventually
 
 CHECKPOINTS = "/v1/rl/checkpoints"

@@ -11,7 +11,7 @@ import httpx
 from stack.stack import Stack
 from testing.bodies import sample_body, train_body, whole
 from tests.stories.client import trained_session
-from tests.stories.mischief import kill, restart
+from tests.stories.process_control import kill, restart
 from tests.waiting import eventually
 
 LONG = [1, 2, 3, 4] * 50

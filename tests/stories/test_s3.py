@@ -13,7 +13,7 @@ from testing.bodies import whole
 from tests.bucket import Bucket
 from tests.stories.client import Session, download, trained_session
 from tests.stories.conftest import FRAGILE
-from tests.stories.mischief import kill, restart
+from tests.stories.process_control import kill, restart
 from tests.waiting import eventually
 
 CHECKPOINTS = "/v1/rl/checkpoints"

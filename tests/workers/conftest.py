@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.workers.shift import Shift, shift
+from tests.workers.worker_harness import WorkerHarness, harness
 
-Begin = Callable[..., Shift]
+Begin = Callable[..., WorkerHarness]
 
 
 @pytest.fixture
 def begin(redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Begin]:
     """Puts a worker on, with settings of its own."""
     with ExitStack() as stack:
-        yield lambda **settings: stack.enter_context(shift(redis_url, tmp_path, monkeypatch, **settings))
+        yield lambda **settings: stack.enter_context(harness(redis_url, tmp_path, monkeypatch, **settings))

@@ -149,8 +149,8 @@ def test_each_is_refused_with_a_sentence_when_a_worker_starts_and_all_others_are
         spoil(Path(shutil.copytree(good, models / name)))
     (models / "circle").symlink_to(models)
     (models / "itself").symlink_to("itself")
-    shift = begin()
-    said = shift.worker.announcement()
+    harness = begin()
+    said = harness.worker.announcement()
     assert {"good", "tiny"} <= {card.name for card in said.models} and encode(said)
     told = {name.encode("unicode_escape").decode(): sentence for name, (_, sentence) in FAULTS.items()}
     assert set(said.refused) == set(told)
@@ -158,7 +158,7 @@ def test_each_is_refused_with_a_sentence_when_a_worker_starts_and_all_others_are
         name: said.refused[name] for name, sentence in told.items() if not re.search(sentence, said.refused[name])
     } == {}
     assert not any(str(tmp_path) in reason or not reason.isprintable() for reason in said.refused.values())
-    assert shift.sample(shift.session())
+    assert harness.sample(harness.session())
 
 
 def test_a_fault_of_the_machine_while_it_looks_at_a_folder_is_said_of_that_folder(

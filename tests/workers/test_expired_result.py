@@ -18,10 +18,10 @@ def test_reading_a_result_that_has_been_removed_raises_instead_of_waiting(
     monkeypatch.setenv("CELERITY_REDIS_URL", redis_url)
     monkeypatch.setenv("DATA_DIR", str(tmp_path))
     app = Celery("reader", backend="workers.backend.OperationBackend", set_as_current=False)
-    shift = begin(results_kept=1, result_retention=-1.0)
-    session = shift.session()
-    old, new = (shift.run(session, OperationKind.FORWARD_BACKWARD, packed([random_sample(1, 5)])) for _ in range(2))
-    shift.store.janitor.expire_results()
+    harness = begin(results_kept=1, result_retention=-1.0)
+    session = harness.session()
+    old, new = (harness.run(session, OperationKind.FORWARD_BACKWARD, packed([random_sample(1, 5)])) for _ in range(2))
+    harness.store.janitor.expire_results()
     assert AsyncResult(new.id, app=app).get(timeout=0)["metrics"]
     with pytest.raises(NotFoundError, match="no longer kept"):
         AsyncResult(old.id, app=app).get(timeout=0)

@@ -13,7 +13,7 @@ from tests.bucket import Bucket
 from tests.engine.calls import packed, random_sample, sample_request
 from tests.tcp_proxy import TcpProxy
 from tests.workers.conftest import Begin
-from tests.workers.shift import Shift
+from tests.workers.worker_harness import WorkerHarness
 
 TRAIN = OperationKind.FORWARD_BACKWARD
 REQUEST = packed([random_sample(7, 6)])
@@ -46,87 +46,87 @@ class Outage:
 def test_an_operation_waits_to_read_its_request_and_to_write_its_result(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, method: str, prefix: str
 ) -> None:
-    shift = begin(inline_bytes=0)
-    session, undisturbed = shift.session(), shift.session()
+    harness = begin(inline_bytes=0)
+    session, undisturbed = harness.session(), harness.session()
     outage = Outage(monkeypatch, method, prefix, 3)
-    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+    assert harness.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
     assert outage.pauses == [0.1, 0.2, 0.4]
-    shift.run(undisturbed, TRAIN, REQUEST)
-    assert shift.adapter(session) == shift.adapter(undisturbed)
-    shift.change()
-    assert shift.adapter(session) == shift.adapter(undisturbed)
+    harness.run(undisturbed, TRAIN, REQUEST)
+    assert harness.adapter(session) == harness.adapter(undisturbed)
+    harness.change()
+    assert harness.adapter(session) == harness.adapter(undisturbed)
 
 
 def test_a_session_is_restored_when_its_snapshot_can_be_read_again(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shift = begin(inline_bytes=0)
-    session = shift.session()
-    shift.run(session, TRAIN, REQUEST)
-    before = shift.adapter(session)
-    shift.change()
-    outage = Outage(monkeypatch, "get", f"requests/{replayed(shift, session.id)}", 2)
-    assert shift.adapter(session) == before
+    harness = begin(inline_bytes=0)
+    session = harness.session()
+    harness.run(session, TRAIN, REQUEST)
+    before = harness.adapter(session)
+    harness.change()
+    outage = Outage(monkeypatch, "get", f"requests/{replayed(harness, session.id)}", 2)
+    assert harness.adapter(session) == before
     assert outage.pauses == [0.1, 0.2]
 
 
-def replayed(shift: Shift, session_id: str) -> str:
+def replayed(harness: WorkerHarness, session_id: str) -> str:
     """The id of the one operation that a replay needs."""
-    (operation,) = (each for each in shift.store.operations.list(session_id, 9, 0) if each.kind is TRAIN)
+    (operation,) = (each for each in harness.store.operations.list(session_id, 9, 0) if each.kind is TRAIN)
     return operation.id
 
 
 def test_one_that_cannot_read_its_request_for_too_long_fails_and_the_next_runs(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shift = begin(inline_bytes=0, objects_timeout=0.05)
-    session = shift.session()
+    harness = begin(inline_bytes=0, objects_timeout=0.05)
+    session = harness.session()
     Outage(monkeypatch, "get", "requests/", 1)
-    failed = shift.run(session, TRAIN, REQUEST)
+    failed = harness.run(session, TRAIN, REQUEST)
     assert failed.error is not None and failed.error.code is ErrorCode.INTERNAL_ERROR
     assert "CELERITY_OBJECTS_TIMEOUT" in failed.error.message
-    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+    assert harness.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
 
 
 def test_one_that_is_taken_away_while_it_waits_is_left_to_whoever_has_it(
     begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shift = begin(inline_bytes=0)
-    session, undisturbed = shift.session(), shift.session()
-    outage, worker_id = Outage(monkeypatch, "put", "results/", 1), shift.worker.worker_id
-    outage.during = lambda: shift.store.sessions.move(session.id, worker_id, worker_id)
-    assert shift.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
+    harness = begin(inline_bytes=0)
+    session, undisturbed = harness.session(), harness.session()
+    outage, worker_id = Outage(monkeypatch, "put", "results/", 1), harness.worker.worker_id
+    outage.during = lambda: harness.store.sessions.move(session.id, worker_id, worker_id)
+    assert harness.run(session, TRAIN, REQUEST).status is OperationStatus.COMPLETED
     assert len(outage.pauses) == 1, "the first attempt gave up, the second was not disturbed"
-    shift.run(undisturbed, TRAIN, REQUEST)
-    assert shift.adapter(session) == shift.adapter(undisturbed)
+    harness.run(undisturbed, TRAIN, REQUEST)
+    assert harness.adapter(session) == harness.adapter(undisturbed)
 
 
 @pytest.mark.parametrize("kind", [OperationKind.TRAINING_CHECKPOINT, OperationKind.INFERENCE_CHECKPOINT])
 def test_a_checkpoint_is_written_again_from_its_beginning(
     begin: Begin, monkeypatch: pytest.MonkeyPatch, kind: OperationKind
 ) -> None:
-    shift = begin()
-    session = shift.session()
+    harness = begin()
+    session = harness.session()
     outage = Outage(monkeypatch, "size", "checkpoints/", 1)
-    saved = shift.run(session, kind, CheckpointRequest())
+    saved = harness.run(session, kind, CheckpointRequest())
     assert saved.status is OperationStatus.COMPLETED and outage.left == 0
-    checkpoint = shift.store.operations.result(saved, Checkpoint)
+    checkpoint = harness.store.operations.result(saved, Checkpoint)
     paths = [checkpoint.path(part, file) for part, files in checkpoint.files.items() for file in files]
-    assert all(file and file.is_file() for file in map(shift.store.checkpoints.file, paths))
+    assert all(file and file.is_file() for file in map(harness.store.checkpoints.file, paths))
 
 
 def test_a_checkpoint_that_cannot_be_written_in_its_time_ends_so(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    shift = begin()
-    session = shift.session()
+    harness = begin()
+    session = harness.session()
     Outage(monkeypatch, "size", "checkpoints/", float("inf"))
     monkeypatch.setattr("workers.retry.time.sleep", lambda _: None)
-    operation = shift.store.operations.accept(
+    operation = harness.store.operations.accept(
         session.id, OperationKind.TRAINING_CHECKPOINT, CheckpointRequest(), timeout_seconds=0.5
     )
-    shift.deliver()
-    failed = shift.store.operations.get(session.id, operation.id)
+    harness.deliver()
+    failed = harness.store.operations.get(session.id, operation.id)
     assert failed.error is not None and failed.error.code is ErrorCode.TIMEOUT
-    assert shift.run(session, OperationKind.SAMPLE, sample_request([[1]], max_tokens=1)).error is None
+    assert harness.run(session, OperationKind.SAMPLE, sample_request([[1]], max_tokens=1)).error is None
 
 
 def test_a_worker_that_starts_meanwhile_waits_for_it(
@@ -136,6 +136,6 @@ def test_a_worker_that_starts_meanwhile_waits_for_it(
         monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{proxy.address}")
         proxy.cut()
         monkeypatch.setattr("workers.retry.time.sleep", lambda _: proxy.restore())
-        shift = begin(inline_bytes=0, objects_url=bucket.url)
+        harness = begin(inline_bytes=0, objects_url=bucket.url)
         assert "starting: object storage is away" in caplog.text
-        assert shift.run(shift.session(), TRAIN, REQUEST).status is OperationStatus.COMPLETED
+        assert harness.run(harness.session(), TRAIN, REQUEST).status is OperationStatus.COMPLETED

@@ -20,7 +20,7 @@ from store.claims import Claim
 from store.store import open_store
 from tests.waiting import eventually
 from tests.workers.conftest import Begin
-from tests.workers.shift import Shift
+from tests.workers.worker_harness import WorkerHarness
 from workers import probe as probe_module
 from workers.celery_app import app
 from workers.heartbeat import Heartbeat
@@ -57,64 +57,64 @@ def test_a_worker_whose_results_go_elsewhere_is_never_announced_and_ends(redis_u
 def test_the_task_goes_through_the_broker_a_script_and_the_backend_and_leaves_nothing(
     redis_url: str, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    shift, stopped, claimed = begin(), threading.Event(), list[str]()
-    claim = shift.store.claims.claim
+    harness, stopped, claimed = begin(), threading.Event(), list[str]()
+    claim = harness.store.claims.claim
 
     def noted(operation_id: str, *rest: str) -> Claim | None:
         claimed.append(operation_id)
         return claim(operation_id, *rest)
 
     monkeypatch.setattr(app.tasks["probe"], "store_eager_result", True)
-    monkeypatch.setattr(shift.store.claims, "claim", noted)
-    waiting = threading.Thread(target=shift.worker.probe.wait, args=(stopped,))
+    monkeypatch.setattr(harness.store.claims, "claim", noted)
+    waiting = threading.Thread(target=harness.worker.probe.wait, args=(stopped,))
     waiting.start()
     with Redis.from_url(redis_url) as redis:
         try:
-            wait_for_message(redis, shift)
+            wait_for_message(redis, harness)
             assert waiting.is_alive()
-            shift.deliver()
+            harness.deliver()
             waiting.join(10)
             assert not waiting.is_alive()
         finally:
             stopped.set()
-        assert claimed == [shift.worker.probe.id]
-        assert not redis.exists(keys.operation(shift.worker.probe.id))
+        assert claimed == [harness.worker.probe.id]
+        assert not redis.exists(keys.operation(harness.worker.probe.id))
 
 
-def wait_for_message(redis: Redis, shift: Shift) -> None:
-    eventually(lambda: redis.llen(keys.BROKER + shift.worker.worker_id))
+def wait_for_message(redis: Redis, harness: WorkerHarness) -> None:
+    eventually(lambda: redis.llen(keys.BROKER + harness.worker.worker_id))
 
 
-def heartbeat_that_waits(shift: Shift) -> Heartbeat:
+def heartbeat_that_waits(harness: WorkerHarness) -> Heartbeat:
     """Of a worker that nobody has been told of, and whose task lies in its queue."""
-    with Redis.from_url(shift.worker.settings.redis_url) as redis:
+    with Redis.from_url(harness.worker.settings.redis_url) as redis:
         redis.delete(keys.WORKERS)
-        heartbeat = Heartbeat(shift.worker, before=shift.worker.probe.wait)
+        heartbeat = Heartbeat(harness.worker, before=harness.worker.probe.wait)
         heartbeat.start()
-        wait_for_message(redis, shift)
+        wait_for_message(redis, harness)
     return heartbeat
 
 
 def test_until_the_task_is_back_nobody_is_told_of_the_worker(begin: Begin) -> None:
-    shift = begin(heartbeat_interval=0.01)
-    heartbeat = heartbeat_that_waits(shift)
+    harness = begin(heartbeat_interval=0.01)
+    heartbeat = heartbeat_that_waits(harness)
     try:
-        assert shift.store.workers.known() == []
-        shift.worker.probe.end()
-        eventually(shift.store.workers.known)
+        assert harness.store.workers.known() == []
+        harness.worker.probe.end()
+        eventually(harness.store.workers.known)
     finally:
         heartbeat.stop()
 
 
 def test_a_worker_that_is_asked_to_end_meanwhile_does(begin: Begin) -> None:
-    shift = begin(heartbeat_interval=0.01)
-    heartbeat = heartbeat_that_waits(shift)
+    harness = begin(heartbeat_interval=0.01)
+    heartbeat = heartbeat_that_waits(harness)
     stopping = threading.Thread(target=heartbeat.stop, daemon=True)
     stopping.start()
     stopping.join(30)
     assert not stopping.is_alive()
     assert not heartbeat._thread.is_alive()
-    assert shift.store.workers.known() == []
+    assert harness.store.workers.known() == []
 
 
 class Exited(BaseException):
@@ -126,7 +126,7 @@ def exited(code: int) -> None:
 
 
 def test_while_redis_is_away_the_worker_does_not_give_up(begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    shift = begin()
+    harness = begin()
     monkeypatch.setattr(os, "_exit", exited)
     monkeypatch.setattr(probe_module, "LONGEST_SECONDS", 0.2)
     monkeypatch.setattr(probe_module, "RETRY_SECONDS", 0.05)
@@ -137,7 +137,7 @@ def test_while_redis_is_away_the_worker_does_not_give_up(begin: Begin, monkeypat
         if tries[-1] - tries[0] < 0.6:
             raise RedisAway
 
-    monkeypatch.setattr(shift.store, "check_writable", away_at_first)
+    monkeypatch.setattr(harness.store, "check_writable", away_at_first)
     with pytest.raises(Exited):
-        Probe(shift.store, shift.worker.worker_id).wait(threading.Event())
+        Probe(harness.store, harness.worker.worker_id).wait(threading.Event())
     assert tries[-1] - tries[0] >= 0.6

@@ -21,30 +21,30 @@ def test_sessions_sample_train_and_begin_while_the_model_of_another_is_being_loa
     begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_tiny_model(tmp_path / "models" / "slow")
-    shift = begin()
-    session = shift.session()
+    harness = begin()
+    session = harness.session()
     gate = Gate(monkeypatch, model_loader, "BaseModel")
-    (card,) = (card for card in shift.worker.catalog.cards() if card.name == "slow")
+    (card,) = (card for card in harness.worker.catalog.cards() if card.name == "slow")
     spec = SessionSpec(base_model=card, lora=LoraConfig(), seed=1)
-    slow = shift.store.sessions.create(spec, [shift.worker.worker_id])
-    creating = threading.Thread(target=shift.deliver)
+    slow = harness.store.sessions.create(spec, [harness.worker.worker_id])
+    creating = threading.Thread(target=harness.deliver)
     creating.start()
     gate.wait()
     done: list[object] = []
 
     def work() -> None:
-        done.append(shift.sample(session))
-        train = shift.run(session, OperationKind.FORWARD_BACKWARD, packed([random_sample(0, 6)]))
-        step = shift.run(session, OperationKind.OPTIM_STEP, OptimStepRequest())
-        done.extend((train.error, step.error, shift.sample(shift.session())))
+        done.append(harness.sample(session))
+        train = harness.run(session, OperationKind.FORWARD_BACKWARD, packed([random_sample(0, 6)]))
+        step = harness.run(session, OperationKind.OPTIM_STEP, OptimStepRequest())
+        done.extend((train.error, step.error, harness.sample(harness.session())))
 
     working = threading.Thread(target=work)
     working.start()
     working.join(PATIENCE)
-    meanwhile, seen = done.copy(), shift.store.sessions.get(slow.id).status
+    meanwhile, seen = done.copy(), harness.store.sessions.get(slow.id).status
     gate.open()
     for thread in (working, creating):
         thread.join(PATIENCE)
     assert len(meanwhile) == 4 and meanwhile[1:3] == [None, None]
     assert seen is SessionStatus.CREATING
-    assert shift.store.sessions.get(slow.id).status is SessionStatus.RUNNING
+    assert harness.store.sessions.get(slow.id).status is SessionStatus.RUNNING

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.crowd`: eight sessions at once against one session with the same work.
+"""`python -m benchmarks.many_sessions`: eight sessions at once against one session with the same work.
 
 For sampling, and for a forward-backward with its step; ours alone, since few peers have sessions at all.
 """
 
-from benchmarks import options, own
+from benchmarks import celerity_alone, options
 from benchmarks.model import bundled_model, license_text
 from benchmarks.workloads import Workload, Writer, ragged_lengths
 
@@ -26,4 +26,4 @@ def workloads(text: list[int], quick: bool = False) -> list[Workload]:
 
 if __name__ == "__main__":
     asked = options.parse(__doc__)
-    own.measure("crowd", workloads(license_text(bundled_model()), asked.quick), asked)
+    celerity_alone.measure("many_sessions", workloads(license_text(bundled_model()), asked.quick), asked)

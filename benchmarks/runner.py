@@ -8,9 +8,9 @@ from pathlib import Path
 from statistics import median_low
 from typing import Any
 
+from benchmarks.engines import THREADS, EngineSpec
 from benchmarks.model import ROOT
 from benchmarks.report import FOLDER
-from benchmarks.roster import THREADS, Entrant
 from benchmarks.workloads import Workload, to_json
 
 Reading = dict[str, Any]
@@ -20,8 +20,8 @@ LOGS = ROOT / FOLDER / "logs"
 class Runner:
     """An engine's process, loaded and waiting; while another runs it sleeps."""
 
-    def __init__(self, entrant: Entrant, process: "subprocess.Popen[str]") -> None:
-        self.entrant, self._process = entrant, process
+    def __init__(self, engine: EngineSpec, process: "subprocess.Popen[str]") -> None:
+        self.engine, self._process = engine, process
         self._answer()
 
     def run(self, workload: Workload) -> Reading:
@@ -34,34 +34,34 @@ class Runner:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"{self.entrant.name} ended with {self._process.wait()}; its words are in its log")
+            raise RuntimeError(f"{self.engine.name} ended with {self._process.wait()}; its words are in its log")
         answer: Reading = json.loads(line)
         return answer
 
 
 @contextmanager
-def runner(entrant: Entrant, model: Path, dtype: str, device: str = "cpu") -> Iterator[Runner]:
+def runner(engine: EngineSpec, model: Path, dtype: str, device: str = "cpu") -> Iterator[Runner]:
     LOGS.mkdir(parents=True, exist_ok=True)
-    arguments = [entrant.module, str(model), dtype, device, str(THREADS)]
-    with (LOGS / f"{entrant.name}-{dtype}.log").open("w") as log:
+    arguments = [engine.module, str(model), dtype, device, str(THREADS)]
+    with (LOGS / f"{engine.name}-{dtype}.log").open("w") as log:
         process = subprocess.Popen(
-            [str(entrant.python), "-m", "benchmarks.worker", *arguments],
+            [str(engine.python), "-m", "benchmarks.worker", *arguments],
             cwd=ROOT,
-            env=entrant.surroundings,
+            env=engine.process_environment,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
         )
         try:
-            yield Runner(entrant, process)
+            yield Runner(engine, process)
         finally:
             process.terminate()
             process.wait()
 
 
-def race(
-    entrants: Sequence[Entrant],
+def run_alternately(
+    engines: Sequence[EngineSpec],
     workloads: Sequence[Workload],
     model: Path,
     dtype: str,
@@ -75,16 +75,16 @@ def race(
     the median leaves out the one in which something was compiled.
     """
     with ExitStack() as stack:
-        runners = [stack.enter_context(runner(entrant, model, dtype, device)) for entrant in entrants]
+        runners = [stack.enter_context(runner(engine, model, dtype, device)) for engine in engines]
         for workload in workloads:
             yield workload, _rows(runners, workload, rounds)
 
 
 def _rows(runners: list[Runner], workload: Workload, rounds: int) -> list[dict[str, Any]]:
-    readings: dict[str, list[Reading]] = {one.entrant.name: [] for one in runners}
+    readings: dict[str, list[Reading]] = {one.engine.name: [] for one in runners}
     for _ in range(rounds):
         for one in runners:
-            readings[one.entrant.name].append(one.run(workload))
+            readings[one.engine.name].append(one.run(workload))
     return [summary(name, workload, of) for name, of in readings.items()]
 
 

@@ -25,8 +25,8 @@ from workers.celery_app import app
 from workers.runtime import Runtime
 
 
-class Shift:
-    """The worker that is on, and the words for what it is given."""
+class WorkerHarness:
+    """The worker of the moment, and what it is given."""
 
     def __init__(self, settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
         self._settings, self._monkeypatch = settings, monkeypatch
@@ -94,13 +94,13 @@ class Shift:
 
 
 @contextmanager
-def shift(redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Iterator[Shift]:
+def harness(redis_url: str, folder: Path, monkeypatch: pytest.MonkeyPatch, **settings: Any) -> Iterator[WorkerHarness]:
     """A worker for the model "tiny" and with these settings."""
     make_tiny_model(folder / "models" / "tiny")
     places: dict[str, Any] = {"data_dir": folder, "redis_url": redis_url, "models_dir": folder / "models"}
     app.loader.import_default_modules()
     for kind in OperationKind:
         monkeypatch.setattr(app.tasks[kind.task_name], "store_eager_result", True)
-    shift = Shift(Settings(device="cpu", torch_threads=1, **places, **settings), monkeypatch)
-    yield shift
-    shift.end()
+    harness = WorkerHarness(Settings(device="cpu", torch_threads=1, **places, **settings), monkeypatch)
+    yield harness
+    harness.end()

@@ -19,7 +19,7 @@ COMMON = {
 
 
 @dataclass(frozen=True)
-class Entrant:
+class EngineSpec:
     """`environment` is a folder of .bench/ that `make bench` fills, or the product's own where there is none."""
 
     name: str
@@ -38,14 +38,14 @@ class Entrant:
         return not self.environment or (ENVIRONMENTS / self.environment / "ready.stamp").exists()
 
     @property
-    def surroundings(self) -> dict[str, str]:
+    def process_environment(self) -> dict[str, str]:
         return os.environ | COMMON | self.variables
 
 
-CELERITY = Entrant("Celerity", "benchmarks.peers.celerity", ("sample", "train"))
-GENERATE = Entrant("generate", "benchmarks.peers.generate", ("sample",))
-PEFT = Entrant("peft", "benchmarks.peers.peft", ("train",))
-VLLM = Entrant(
+CELERITY = EngineSpec("Celerity", "benchmarks.peers.celerity", ("sample", "train"))
+GENERATE = EngineSpec("generate", "benchmarks.peers.generate", ("sample",))
+PEFT = EngineSpec("peft", "benchmarks.peers.peft", ("train",))
+VLLM = EngineSpec(
     "vLLM-CPU",
     "benchmarks.peers.vllm_cpu",
     ("sample",),
@@ -57,15 +57,15 @@ VLLM = Entrant(
         "VLLM_NO_USAGE_STATS": "1",
     },
 )
-LLAMA = Entrant("llama.cpp", "benchmarks.peers.llama", ("sample",), environment="llama")
-SKYRL = Entrant("SkyRL-tx", "benchmarks.peers.skyrl_tx", ("sample", "train"), environment="skyrl")
-ENTRANTS = (CELERITY, GENERATE, VLLM, LLAMA, PEFT, SKYRL)
+LLAMA = EngineSpec("llama.cpp", "benchmarks.peers.llama", ("sample",), environment="llama")
+SKYRL = EngineSpec("SkyRL-tx", "benchmarks.peers.skyrl_tx", ("sample", "train"), environment="skyrl")
+ENGINES = (CELERITY, GENERATE, VLLM, LLAMA, PEFT, SKYRL)
 
 
-def entrants(task: str, names: list[str] | None = None) -> list[Entrant]:
+def engines(task: str, names: list[str] | None = None) -> list[EngineSpec]:
     """Those that do the task and are installed; all of them, or those named."""
-    known = {entrant.name for entrant in ENTRANTS}
+    known = {engine.name for engine in ENGINES}
     if unknown := set(names or ()) - known:
         raise ValueError(f"no engine is called {', '.join(sorted(unknown))}; there are {', '.join(sorted(known))}")
-    able = [entrant for entrant in ENTRANTS if task in entrant.does and (not names or entrant.name in names)]
-    return [entrant for entrant in able if entrant.is_installed]
+    able = [engine for engine in ENGINES if task in engine.does and (not names or engine.name in names)]
+    return [engine for engine in able if engine.is_installed]

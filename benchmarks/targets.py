@@ -4,16 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from benchmarks.engines import CELERITY, GENERATE, LLAMA, PEFT, VLLM
 from benchmarks.options import DTYPES
 from benchmarks.report import read_report
-from benchmarks.roster import CELERITY, GENERATE, LLAMA, PEFT, VLLM
 
 # Resident memory of the process at its peak, in bytes, on the batch that is trained.
 MOST_MEMORY = {"bfloat16": 3.0e9, "float32": 4.5e9}
 
 
 @dataclass(frozen=True)
-class Aim:
+class Target:
     """Tokens a second of one row of a part's file over those of another; rows are named (engine, workload)."""
 
     what: str
@@ -31,7 +31,7 @@ class Aim:
         return float(rates[self.over] / rates[self.under])
 
 
-def aims() -> Iterator[Aim]:
+def targets() -> Iterator[Target]:
     ours = CELERITY.name
     for dtype in DTYPES:
         for workload, peer, least in (
@@ -41,13 +41,13 @@ def aims() -> Iterator[Aim]:
             ("rollout", VLLM.name, 1.2),
         ):
             part = f"sampling-{dtype}-{workload}"
-            yield Aim(f"{workload}, {dtype}, against {peer}", part, (ours, workload), (peer, workload), least)
-        yield Aim(f"training, {dtype}, against peft", f"training-{dtype}", (ours, "grpo"), (PEFT.name, "grpo"), 3.0)
+            yield Target(f"{workload}, {dtype}, against {peer}", part, (ours, workload), (peer, workload), least)
+        yield Target(f"training, {dtype}, against peft", f"training-{dtype}", (ours, "grpo"), (PEFT.name, "grpo"), 3.0)
         for task, least in (("sample", 0.8), ("train", 0.85)):
             many, one = (ours, f"{task}, sessions 8"), (ours, f"{task}, sessions 1")
-            yield Aim(f"eight sessions {task} against one, {dtype}", f"crowd-{dtype}", many, one, least)
+            yield Target(f"eight sessions {task} against one, {dtype}", f"many_sessions-{dtype}", many, one, least)
         shared, own = (ours, "common prompt"), (ours, "prompts of their own")
-        yield Aim(f"common prompt in training, {dtype}", f"prefixes-{dtype}", shared, own, 2.5)
+        yield Target(f"common prompt in training, {dtype}", f"prefixes-{dtype}", shared, own, 2.5)
 
 
 def memory(dtype: str) -> tuple[float, float] | None:

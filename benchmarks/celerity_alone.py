@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from benchmarks.engines import CELERITY
 from benchmarks.model import bundled_model
 from benchmarks.options import Options
-from benchmarks.race import print_rows, runner, summary
 from benchmarks.report import write_report
-from benchmarks.roster import CELERITY
+from benchmarks.runner import print_rows, runner, summary
 from benchmarks.workloads import Workload
 
 

@@ -21,13 +21,13 @@ from store import keys
 from store.store import Store, open_store
 from testing.tiny_model import make_tiny_model
 
-MODEL = "puppet"
-WORKER = "puppet"
+MODEL = "instant_worker"
+WORKER = "instant_worker"
 # Its one heartbeat lasts.
 SETTINGS = {"CELERITY_DEVICE": "cpu", "CELERITY_HEARTBEAT_TIMEOUT": "36000"}
 
 
-class Puppet:
+class InstantWorker:
     def __init__(self, store: Store, redis: Any, url: str) -> None:
         self.store, self.redis, self.url = store, redis, url
         self._client = Client(url)
@@ -47,7 +47,7 @@ class Puppet:
 
 
 @contextmanager
-def puppet(folder: Path, vocabulary: int = 256, context: int = 8192) -> Iterator[Puppet]:
+def instant_worker(folder: Path, vocabulary: int = 256, context: int = 8192) -> Iterator[InstantWorker]:
     """A stack in `folder`, with a worker of its own that stays idle, and this one beside it."""
     make_tiny_model(folder / "models" / "tiny")
     card = ModelCard(name=MODEL, vocab_size=vocabulary, context_length=context, adapter_width=1)
@@ -56,5 +56,5 @@ def puppet(folder: Path, vocabulary: int = 256, context: int = 8192) -> Iterator
         redis_url = here.embedded_url_file.read_text()
         store = open_store(msgspec.structs.replace(here, redis_url=redis_url))
         store.workers.beat(WORKER, announcement(card))
-        yield Puppet(store, Redis.from_url(redis_url), stack.url)
+        yield InstantWorker(store, Redis.from_url(redis_url), stack.url)
         store.close()

@@ -1,7 +1,7 @@
-"""`python -m benchmarks.laws`: what must hold at every size that is measured, or the figures mean nothing.
+"""`python -m benchmarks.exactness`: what must hold at every size that is measured, or the figures mean nothing.
 
-The same request gives the same tokens alone and in a crowd, and what the sampler reports as a token's logprob is what
-the trainer computes for it.
+The same request gives the same tokens alone and beside others, and what the sampler reports as a token's logprob is
+what the trainer computes for it.
 """
 
 import sys
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks import options, sampling
+from benchmarks.engines import THREADS
 from benchmarks.model import bundled_model, license_text
 from benchmarks.peers.celerity import Celerity, sample_request
 from benchmarks.report import write_report
-from benchmarks.roster import THREADS
 from benchmarks.workloads import RANK, Sampling, Writer
 from domain.forward_backward import CrossEntropy, ForwardBackwardRequest
 from domain.sample import SampleResult, Sequence
@@ -32,20 +32,20 @@ ALONE = 4
 
 @dataclass(frozen=True)
 class Verdict:
-    """`strays` are the requests whose tokens changed in a crowd; the gaps are sampler minus trainer."""
+    """`changed` are the requests whose tokens were others alone; the gaps are sampler minus trainer."""
 
     workload: str
-    strays: list[int]
+    changed: list[int]
     largest_gap: float
     mean_gap: float
 
     def breaks(self, dtype: str, device: str = "cpu") -> list[str]:
-        """In words, the laws that do not hold."""
+        """In words, what does not hold."""
         largest, mean = LIMITS[device, dtype]
         return [
             said
             for said, broken in (
-                (f"requests {self.strays} sampled other tokens alone", bool(self.strays)),
+                (f"requests {self.changed} sampled other tokens alone", bool(self.changed)),
                 (f"a logprob differs by {self.largest_gap:.1e}", not self.largest_gap <= largest),
                 (f"logprobs differ by {self.mean_gap:.1e} in the mean", not abs(self.mean_gap) <= mean),
             )
@@ -57,9 +57,9 @@ def judge(engine: Celerity, workload: Sampling, alone: int = ALONE) -> Verdict:
     """Runs the whole workload, then so many of its requests again, each alone."""
     together = engine.results(workload)
     chosen = np.unique(np.linspace(0, len(together) - 1, alone).astype(int)).tolist()
-    strays = [index for index in chosen if not _same(together[index], _alone(engine, workload, index))]
+    changed = [index for index in chosen if not _same(together[index], _alone(engine, workload, index))]
     gaps = np.concatenate([_gaps(engine, workload, index, result) for index, result in enumerate(together)])
-    return Verdict(workload.name, strays, float(np.abs(gaps).max()), float(gaps.mean()))
+    return Verdict(workload.name, changed, float(np.abs(gaps).max()), float(gaps.mean()))
 
 
 def _alone(engine: Celerity, workload: Sampling, index: int) -> SampleResult:
@@ -101,14 +101,14 @@ def main() -> None:
     asked = options.parse(__doc__)
     model = bundled_model()
     text = license_text(model)
-    crowd = Writer(text).batch(32, sessions=8, name="eight sessions")
+    mixed = Writer(text).batch(32, sessions=8, name="eight sessions")
     engine = Celerity(model, asked.dtype, "cpu", THREADS)
-    verdicts = [judge(engine, one) for one in [*sampling.workloads(text, asked.quick), crowd] if asked.wants(one.name)]
+    verdicts = [judge(engine, one) for one in [*sampling.workloads(text, asked.quick), mixed] if asked.wants(one.name)]
     engine.close()
     broken = [f"{one.workload}: {said}" for one in verdicts for said in one.breaks(asked.dtype)]
     for one in verdicts:
-        print(f"{one.workload:16} largest gap {one.largest_gap:.1e}, mean {one.mean_gap:+.1e}, strays {one.strays}")
-    write_report(f"laws-{asked.dtype}", {"rows": [vars(one) for one in verdicts], **asked.about, "broken": broken})
+        print(f"{one.workload:16} largest gap {one.largest_gap:.1e}, mean {one.mean_gap:+.1e}, changed {one.changed}")
+    write_report(f"exactness-{asked.dtype}", {"rows": [vars(one) for one in verdicts], **asked.about, "broken": broken})
     if broken:
         sys.exit("\n".join(broken))
 
