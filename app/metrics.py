@@ -31,13 +31,13 @@ WORKERS: dict[str, tuple[str, Callable[[Worker], float]]] = {
     "resident_adapters": ("Adapters in its memory.", lambda worker: worker.announcement.resident),
     "adapter_bytes": ("What those take.", lambda worker: worker.announcement.resident_bytes),
     "free_bytes": ("Memory that its device has left.", lambda worker: worker.announcement.free_bytes),
-    "decode_fill": (
+    "decode_utilization": (
         "Part of CELERITY_MAX_BATCH_SEQUENCES that decoded together, on average between its last two heartbeats.",
-        lambda worker: worker.announcement.decode_fill,
+        lambda worker: worker.announcement.decode_utilization,
     ),
-    "training_fill": (
+    "training_utilization": (
         "Part of CELERITY_MICRO_BATCH_TOKENS that training passes used, on average between its last two heartbeats.",
-        lambda worker: worker.announcement.training_fill,
+        lambda worker: worker.announcement.training_utilization,
     ),
 }
 

@@ -44,7 +44,7 @@ def worker(plan: Plan, number: int) -> Service:
 
 
 def api(plan: Plan) -> Service:
-    # Longer than gunicorn's own patience with requests that are held open.
+    # Longer than gunicorn itself waits for requests that are held open.
     return Service("api", api_command(plan.bind), plan.environment, grace=40.0)
 
 

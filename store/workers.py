@@ -25,8 +25,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     `capacity` is how many sessions it may hold, `resident` how many adapters are in its memory (the others are
     parked) and `resident_bytes` what those take by count; `free_bytes` is what its device has left by measurement, of
     which `reserved_bytes` are not for adapters, and `total_bytes` what that has, taken or free (None: it has not said).
-    `decode_fill` and `training_fill` are the parts of the decode batch and of the token budget that passes filled since
-    the last heartbeat, on average.
+    `decode_utilization` and `training_utilization` are the parts of the decode batch and of the token budget that
+    passes filled since the last heartbeat, on average.
     """
 
     host: str
@@ -40,8 +40,8 @@ class Announcement(msgspec.Struct, frozen=True, kw_only=True):
     free_bytes: int
     reserved_bytes: int
     total_bytes: int | None = None
-    decode_fill: float = 0.0
-    training_fill: float = 0.0
+    decode_utilization: float = 0.0
+    training_utilization: float = 0.0
 
     @property
     def memory(self) -> int:

@@ -33,7 +33,7 @@ def test_what_it_starts_exists_and_it_is_started_again_and_has_time_to_end(unit:
     assert program.startswith(".venv/bin/celerity ")
     check(program)
     assert (service["Restart"], service["KillMode"]) == ("always", "mixed")
-    # Beyond gunicorn's patience (app/gunicorn.conf.py), and CELERITY_DRAIN_SECONDS.
+    # Longer than gunicorn waits (app/gunicorn.conf.py), and CELERITY_DRAIN_SECONDS.
     assert int(service["TimeoutStopSec"]) > 35
     assert "StartLimitBurst" in parser["Unit"] and "WantedBy" in parser["Install"]
 

@@ -88,8 +88,8 @@ class Runtime:
             free_bytes=self.engine.free_bytes(),
             total_bytes=self.engine.total_bytes(),
             reserved_bytes=self.settings.reserved_bytes,
-            decode_fill=decode,
-            training_fill=training,
+            decode_utilization=decode,
+            training_utilization=training,
         )
 
     def drain(self) -> None:

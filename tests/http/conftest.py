@@ -86,8 +86,8 @@ def announcement(capacity: int = 100, free_bytes: int = 1 << 30) -> Announcement
         resident_bytes=0,
         free_bytes=free_bytes,
         reserved_bytes=0,
-        decode_fill=0.75,
-        training_fill=0.5,
+        decode_utilization=0.75,
+        training_utilization=0.5,
     )
 
 

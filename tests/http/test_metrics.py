@@ -109,8 +109,8 @@ def test_sessions_workers_and_redis_are_gauges(api: Api) -> None:
     worker = {"worker": WORKER, "device": "cpu"}
     assert at(samples, "celerity_worker_sessions", **worker) == 2
     assert at(samples, "celerity_worker_free_bytes", **worker) == 1 << 30
-    assert at(samples, "celerity_worker_decode_fill", **worker) == 0.75
-    assert at(samples, "celerity_worker_training_fill", **worker) == 0.5
+    assert at(samples, "celerity_worker_decode_utilization", **worker) == 0.75
+    assert at(samples, "celerity_worker_training_utilization", **worker) == 0.5
     assert 0 <= at(samples, "celerity_worker_heartbeat_age_seconds", **worker) < 60
     assert 0 < at(samples, "celerity_redis_ping_seconds") < 10
 

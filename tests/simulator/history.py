@@ -14,7 +14,7 @@ from tests.simulator.server import Call
 from tests.simulator.world import World
 
 # After the last fault, everything has ended by then.
-PATIENCE = 900.0
+LONGEST_WAIT = 900.0
 
 
 class Outcome(NamedTuple):
@@ -76,7 +76,7 @@ def _play(world: World, each: int) -> str:
     looked_at, waiting = [0], list(world.clients)
     world.start()
     try:
-        schedule.run(is_over, world.plan.calm_after + PATIENCE)
+        schedule.run(is_over, world.plan.calm_after + LONGEST_WAIT)
     except TimeoutError:
         wrong.append(f"not everything has ended: {_unended(world)}")
     return "\n".join([*schedule.failures, *wrong]) or violated(server.data, world.plan.settings)

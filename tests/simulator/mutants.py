@@ -70,7 +70,7 @@ MUTANTS = (
            "session.epoch == claim.epoch and session.last_change == claim.last_change", "True"),
     Mutant("an adapter that is ahead is used", "workers/residency.py",
            " and session.last_change == claim.last_change", ""),
-    Mutant("nobody looks for what is stranded", "workers/lost_operations.py",
+    Mutant("nobody looks for lost operations", "workers/lost_operations.py",
            "self._store.sessions.move(session_id, self._worker_id, self._worker_id)", "pass"),
     Mutant("nobody publishes again", "workers/heartbeat.py", "        store.claims.publish_overdue(worker_id)\n", ""),
     Mutant("a checkpoint in use is deleted", "store/lua/common.lua",

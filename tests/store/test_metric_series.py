@@ -111,7 +111,7 @@ def test_a_key_logs_once(bench: Bench) -> None:
     assert len(bench.store.metric_series.logged(session.id, "", 100)) == 1
 
 
-def test_a_glance_is_the_last_loss_the_last_reward_and_the_rate_of_tokens(bench: Bench) -> None:
+def test_the_latest_is_the_last_loss_the_last_reward_and_the_rate_of_tokens(bench: Bench) -> None:
     session, silent = bench.running_session(), bench.running_session()
     key = keys.series(session.id)
     for id, trained_by_then, values in (

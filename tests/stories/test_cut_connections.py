@@ -18,7 +18,7 @@ from tests.waiting import eventually
 
 # Longer than a heartbeat may be missed (3 s), a connection may take (2 s) and an answer (10 s).
 CUT_SECONDS = 12.0
-# Soon enough that the patience of `eventually` is long beside it.
+# Soon enough that `eventually` waits for far longer.
 CHECK_SECONDS = "4"
 
 
