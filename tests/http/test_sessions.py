@@ -76,7 +76,7 @@ def test_a_repeat_under_its_key_finds_its_session_though_every_worker_is_full_by
     body = {"base_model": "org/tiny"}
     first = api.client.post(SESSIONS, json=body, headers=key)
     # As if the process had died before it could keep its answer.
-    (kept,) = api.redis.keys("celerity:answer:*")
+    (kept,) = api.redis.keys("celerity:idempotency:*")
     api.redis.hdel(kept, "answer")
     assert api.client.post(SESSIONS, json=body, headers=key).json["session_id"] == first.json["session_id"]
     assert api.create().status_code == 429
