@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from redis import Redis
+from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, RedisError, ResponseError
+from redis.retry import Retry
 
 from tests.waiting import eventually
 
@@ -84,7 +86,8 @@ def _hold_up(admin: Any, _: Path) -> None:
 
 
 def _loop(port: int) -> None:
-    with Redis(port=port) as held, suppress(RedisError):  # it is killed
+    # A client that tried again would start the script anew after it was killed.
+    with Redis(port=port, socket_timeout=None, retry=Retry(NoBackoff(), 0)) as held, suppress(RedisError):
         held.eval("while true do end", 0)
 
 
