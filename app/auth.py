@@ -1,4 +1,4 @@
-"""Who calls, and what is theirs: a Bearer token on everything but health and documentation, once there are keys."""
+"""Authentication and ownership: a Bearer token on everything but health and documentation, once there are keys."""
 
 from flask import Flask, g, request
 from werkzeug.datastructures import WWWAuthenticate

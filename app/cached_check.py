@@ -1,4 +1,4 @@
-"""A check whose last result counts for a while."""
+"""A check whose result is cached for some seconds."""
 
 import logging
 import threading

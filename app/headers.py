@@ -1,4 +1,4 @@
-"""What every answer tells a browser: show it in no frame, guess no type, pass its address on to nobody."""
+"""Security headers of every response: no framing, no content sniffing, no referrer."""
 
 from flask import Flask, Response, request
 

@@ -1,4 +1,4 @@
-"""Links to files of this host that need no key: signed, and good for a while. Objects elsewhere have presigned URLs."""
+"""Signed URLs of files of this host, which need no key and expire. Objects elsewhere have presigned URLs."""
 
 from typing import Any
 

@@ -32,7 +32,7 @@ def preferred_wait(default: float) -> tuple[float, dict[str, str]]:
 
 @contextmanager
 def held() -> Iterator[bool]:
-    """Whether this request may be held: only so many are, lest all threads of the process wait.
+    """Whether this request may be held: only so many are, to keep threads of the process free.
 
     Raises Unauthorized at the end, when its key has been revoked meanwhile.
     """

@@ -1,6 +1,6 @@
 """`python -m benchmarks`: every part in its order, each in a process of its own, then the tables and the pictures.
 
-Ends with 1 when a part failed, which the parts do when a law does not hold; a ratio that is not reached is told in the
+Ends with 1 when a part failed, which a part does when a check does not hold; a ratio that is not reached is told in the
 table and fails nothing.
 """
 

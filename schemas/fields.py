@@ -1,4 +1,4 @@
-"""Scalar fields that take what the contract says and nothing near it.
+"""Strict scalar fields: no coercion.
 
 marshmallow's own Integer reads 1.9 as 1 and " 7 " as 7, and its strict form refuses "456"; its Float reads "1.5".
 """

@@ -66,14 +66,14 @@ PLACE = re.compile(r"access .*\b(key|channel)")
 
 
 class Refusal(NamedTuple):
-    """A command that was tried, and Redis' word on it."""
+    """A command that was tried, and Redis's error."""
 
     command: str
     error: ResponseError
 
 
 def check_access(redis: RawRedis, url: RedisUrl) -> None:
-    """Raises ValueError for a server that will not do however long one waits, one of Unavailable when it is away."""
+    """Raises ValueError for a server that cannot be used at all, one of Unavailable when it is away."""
     try:
         refusals = [*_refused_calls(redis, url), *_refused_subscriptions(redis, url)]
         is_cluster = not refusals and bool(redis.info("cluster").get("cluster_enabled"))

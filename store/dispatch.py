@@ -30,7 +30,7 @@ class Released(NamedTuple):
 class Dispatcher:
     """Publishes to the workers' queues; a queue is named after its worker.
 
-    A message is a hint: when the broker is away, or refuses it, the operation stays READY in the store and the
+    A message only wakes a worker: if the broker is away or refuses it, the operation stays READY in the store and the
     sweeper publishes it again, so a failure here is logged and never raised. Nor is it waited for once for each.
     """
 
@@ -65,7 +65,7 @@ class Dispatcher:
             connection.ensure_connection(max_retries=1, interval_start=0, interval_step=0)
 
     def forget(self, worker_id: str) -> None:
-        """Deletes the queue of a worker that is gone; one that stays is no harm, nobody reads it."""
+        """Deletes the queue of a worker that is gone; a leftover queue is harmless, nobody reads it."""
         try:
             self._delete(worker_id)
         except (OperationalError, *Unavailable) as error:

@@ -1,4 +1,4 @@
-"""What obstore does not do for objects in a folder of this host."""
+"""Operations on objects in a local folder that obstore does not have."""
 
 import shutil
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from store.errors import ObjectsAwayError
 
 
 class Folder:
-    """Each method raises ObjectsAwayError where the folder, or its disk, does not let it do its work."""
+    """Each method raises ObjectsAwayError on an I/O or permission error."""
 
     def __init__(self, root: Path, *, is_private: bool) -> None:
         self._root, self._is_private = root, is_private

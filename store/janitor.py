@@ -1,4 +1,4 @@
-"""What time does: sessions of lost workers move, idle ones stop, old results, sessions and checkpoints go."""
+"""Periodic cleanup: sessions of lost workers move, idle ones stop, old results, sessions and checkpoints go."""
 
 import logging
 from collections.abc import Iterable

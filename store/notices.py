@@ -1,4 +1,4 @@
-"""Hearing at once that an operation has ended, so that a waiting GET answers within milliseconds."""
+"""Pub/sub notification of an operation's end, so that a waiting GET answers within milliseconds."""
 
 import threading
 from collections.abc import Iterator

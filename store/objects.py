@@ -196,7 +196,7 @@ def _opened(url: str) -> ObjectStore:
 
 
 def _passes(reason: BaseException | None) -> bool:
-    """Whether it is a network's, a busy bucket's or a full disk's, and not one for whoever wrote the settings."""
+    """Whether the error is transient (network, busy bucket, full disk) and not one of configuration."""
     if isinstance(reason, GenericError):
         return not FOR_GOOD.search(str(reason))
     return isinstance(reason, OSError) and reason.errno in NO_ROOM

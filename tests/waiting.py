@@ -5,13 +5,13 @@ from collections.abc import Callable
 
 import psutil
 
-PATIENCE_SECONDS = 60.0
+TIMEOUT_SECONDS = 60.0
 
 
 def eventually(
     condition: Callable[[], object],
     describe: Callable[[], str] = lambda: "it did not happen in time",
-    seconds: float = PATIENCE_SECONDS,
+    seconds: float = TIMEOUT_SECONDS,
 ) -> None:
     deadline = time.monotonic() + seconds
     while not condition():

@@ -1,4 +1,4 @@
-"""A task that does nothing, by the way of all: until it has come back, nobody is told of this worker."""
+"""A start-up self-test: a no-op task through broker, worker and backend; the worker is announced once it succeeded."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""What is wrong, in sentences for whoever can mend it."""
+"""Alerts for the operator: what is wrong with the server, in sentences."""
 
 from collections.abc import Iterator, Sequence
 

@@ -1,4 +1,4 @@
-"""An API key for a cookie."""
+"""Login: exchanges an API key for a session cookie."""
 
 from http import HTTPStatus
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from app.console.pieces import Pieces
+from app.console.token_decoder import TokenDecoder
 from app.console.words import Word, by_logprob, plain
 from domain.sample import SampleRequest, SampleResult, Sequence
 from domain.session import Session
@@ -48,7 +48,7 @@ def sample_page(session: Session, request: SampleRequest | None, result: SampleR
         "asked": _asked(request) if request else None,
         "prompts": prompts,
         "prompts_left_out": count - len(prompts),
-        "is_text": Pieces(model).is_text,
+        "is_text": TokenDecoder(model).is_text,
         "weights_step": result.step if result else None,
     }
 
@@ -63,18 +63,18 @@ def _asked(request: SampleRequest) -> dict[str, Any]:
 def _prompt(model: str, tokens: list[int], sequences: tuple[Sequence, ...]) -> Prompt:
     shown = tokens[-MOST_TOKENS:]
     completions = [_completion(model, shown, sequence) for sequence in sequences[:MOST_COMPLETIONS]]
-    words = plain(Pieces(model), shown)
+    words = plain(TokenDecoder(model), shown)
     return Prompt(words, len(tokens), len(tokens) - len(shown), completions, len(sequences) - len(completions))
 
 
 def _completion(model: str, before: list[int], sequence: Sequence) -> Completion:
-    pieces = Pieces(model)
+    decoder = TokenDecoder(model)
     for token in before:
         # What a token looks like depends on what stands before it.
-        pieces.next(token)
+        decoder.next(token)
     tokens, logprobs = sequence.tokens.tolist(), sequence.logprobs.tolist()
     return Completion(
-        words=by_logprob(pieces, tokens[:MOST_TOKENS], logprobs[:MOST_TOKENS]),
+        words=by_logprob(decoder, tokens[:MOST_TOKENS], logprobs[:MOST_TOKENS]),
         length=len(tokens),
         stop_reason=sequence.stop_reason.value,
         mean=sum(logprobs) / len(logprobs) if logprobs else None,

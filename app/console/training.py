@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from app.console.pieces import Pieces
+from app.console.token_decoder import TokenDecoder
 from app.console.words import Word, by_advantage, plain
 from domain.forward_backward import ForwardBackwardRequest, ForwardBackwardResult
 from domain.session import Session
@@ -34,7 +34,7 @@ def training_page(
         "samples": samples,
         "samples_left_out": count - len(samples),
         "has_advantages": request is not None and request.advantages_T is not None,
-        "is_text": Pieces(model).is_text,
+        "is_text": TokenDecoder(model).is_text,
         "metrics": {"loss": result.loss, **result.metrics} if result else None,
     }
 
@@ -50,10 +50,10 @@ def _sample(model: str, request: ForwardBackwardRequest, index: int) -> TrainedS
     shown = slice(begin, min(end, begin + MOST_TOKENS))
     trained_T = request.weights_T[begin:end] != 0
     advantages_T = np.zeros_like(request.weights_T) if request.advantages_T is None else request.advantages_T
-    pieces = Pieces(model)
-    first = plain(pieces, request.tokens_T[shown][:1].tolist())
+    decoder = TokenDecoder(model)
+    first = plain(decoder, request.tokens_T[shown][:1].tolist())
     targets = by_advantage(
-        pieces, request.targets_T[shown].tolist(), advantages_T[shown].tolist(), trained_T[:MOST_TOKENS].tolist()
+        decoder, request.targets_T[shown].tolist(), advantages_T[shown].tolist(), trained_T[:MOST_TOKENS].tolist()
     )
     words = [word._replace(shade="masked") for word in first] + list(targets)
     return TrainedSample(words, end - begin, int(trained_T.sum()), max(0, end - begin - MOST_TOKENS))

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from app.console.pieces import Pieces
+from app.console.token_decoder import TokenDecoder
 
 SHADES = 5
 # A logprob of this or less has the deepest shade: about 1 in 150.
@@ -20,27 +20,27 @@ class Word(NamedTuple):
     shade: str
 
 
-def plain(pieces: Pieces, tokens: Sequence[int]) -> list[Word]:
-    return [Word(pieces.next(token), token, None, "") for token in tokens]
+def plain(decoder: TokenDecoder, tokens: Sequence[int]) -> list[Word]:
+    return [Word(decoder.next(token), token, None, "") for token in tokens]
 
 
-def by_logprob(pieces: Pieces, tokens: Sequence[int], logprobs: Sequence[float]) -> list[Word]:
+def by_logprob(decoder: TokenDecoder, tokens: Sequence[int], logprobs: Sequence[float]) -> list[Word]:
     """The less likely, the deeper."""
     return [
-        Word(pieces.next(token), token, logprob, f"rare-{_level(logprob / DEEPEST_LOGPROB)}")
+        Word(decoder.next(token), token, logprob, f"rare-{_level(logprob / DEEPEST_LOGPROB)}")
         for token, logprob in zip(tokens, logprobs, strict=True)
     ]
 
 
 def by_advantage(
-    pieces: Pieces, tokens: Sequence[int], advantages: Sequence[float], trained: Sequence[bool]
+    decoder: TokenDecoder, tokens: Sequence[int], advantages: Sequence[float], trained: Sequence[bool]
 ) -> Iterator[Word]:
     """The larger beside the others of the sample, the deeper; apart by sign. What is not trained on is left out."""
     largest = max(
         (abs(value) for value, is_trained in zip(advantages, trained, strict=True) if is_trained), default=0.0
     )
     for token, advantage, is_trained in zip(tokens, advantages, trained, strict=True):
-        text = pieces.next(token)
+        text = decoder.next(token)
         if is_trained:
             sign = "good" if advantage >= 0 else "bad"
             yield Word(text, token, advantage, f"{sign}-{_level(abs(advantage) / largest if largest else 0.0)}")

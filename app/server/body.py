@@ -12,7 +12,7 @@ Receive = Callable[[], Awaitable[Any]]
 
 
 class ClientGoneError(Exception):
-    """Nobody is there to be answered."""
+    """The client has disconnected."""
 
 
 class Body:

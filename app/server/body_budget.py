@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from threading import Lock
 
 SHARE_OF_OTHERS = 4
-"""One part in so many of the budget is left to whoever holds nothing of it: else one client, who sends as slowly as it
-may, keeps all others from sending anything large."""
+"""One part in so many of the budget is reserved for owners with no body in flight: else one client that sends slowly
+keeps all others from sending anything large."""
 
 
 class BodyBudget:

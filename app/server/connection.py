@@ -1,4 +1,4 @@
-"""A connection of uvicorn's that has to keep a pace, and answers what is no HTTP in the one shape of errors."""
+"""A uvicorn connection with a minimum transfer rate, which answers malformed requests with the API's error JSON."""
 
 from asyncio import BaseTransport
 from enum import Enum, auto

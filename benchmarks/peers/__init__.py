@@ -1,5 +1,5 @@
 """The engines that are measured, ours among them: one module each, whose `load(model, dtype, device, threads)` gives a
-Sampler, a Trainer or both, as the roster says.
+Sampler, a Trainer or both, as benchmarks/engines.py says.
 
 A module here imports, besides its own engine, only what runs on a bare Python: it lives in its engine's environment.
 """

@@ -24,7 +24,7 @@ from workers.engine.loading.description import describe
 
 LORA = LoraConfig(rank=4, alpha=8, dropout=0.0)
 CPU = torch.device("cpu")
-PATIENCE = 30
+TIMEOUT = 30
 
 
 @pytest.fixture
@@ -39,14 +39,14 @@ def test_sessions_of_other_models_sample_and_train_while_one_is_being_loaded(
     coming = engine.create_adapter("t", other, LORA, seed=1)
     gate.wait()
     try:
-        assert engine.sample("s", sample_request([[1, 2]], max_tokens=3)).result(PATIENCE).sequences
-        assert engine.forward_backward("s", packed([random_sample(0, 6)]), 0).result(PATIENCE).loss > 0
-        engine.drop_adapter("nobody").result(PATIENCE)
+        assert engine.sample("s", sample_request([[1, 2]], max_tokens=3)).result(TIMEOUT).sequences
+        assert engine.forward_backward("s", packed([random_sample(0, 6)]), 0).result(TIMEOUT).loss > 0
+        engine.drop_adapter("nobody").result(TIMEOUT)
         assert not coming.done()
     finally:
         gate.open()
-    coming.result(PATIENCE)
-    assert engine.sample("t", sample_request([[1, 2]], max_tokens=3)).result(PATIENCE).sequences
+    coming.result(TIMEOUT)
+    assert engine.sample("t", sample_request([[1, 2]], max_tokens=3)).result(TIMEOUT).sequences
 
 
 def test_models_are_loaded_one_at_a_time_and_once_for_all_who_wait(
@@ -66,7 +66,7 @@ def test_models_are_loaded_one_at_a_time_and_once_for_all_who_wait(
     assert begun == [tiny]
     gate.open()
     for future in created:
-        future.result(PATIENCE)
+        future.result(TIMEOUT)
     assert begun == [tiny, other]
 
 
@@ -83,7 +83,7 @@ def test_all_who_wait_are_told_what_failed_and_the_next_one_tries_again(
         assert failed.code is ErrorCode.INVALID_INPUT and "its files lack tensors" in failed.message
     assert failure_of(engine.load_model(directory)).message == failed.message
     reconfigured(directory, num_hidden_layers=2)
-    engine.create_adapter("a", directory, LORA, 0).result(PATIENCE)
+    engine.create_adapter("a", directory, LORA, 0).result(TIMEOUT)
 
 
 def test_a_session_that_is_dropped_while_its_model_is_being_loaded_does_not_come(
@@ -93,11 +93,11 @@ def test_a_session_that_is_dropped_while_its_model_is_being_loaded_does_not_come
     gate = Gate(monkeypatch, model_loader, "BaseModel")
     created = engine.create_adapter("a", tiny, LORA, 0)
     gate.wait()
-    engine.drop_adapter("a").result(PATIENCE)
+    engine.drop_adapter("a").result(TIMEOUT)
     assert failure_of(created).code is ErrorCode.SESSION_NOT_ACTIVE
     gate.open()
-    engine.load_model(tiny).result(PATIENCE)
-    engine.drop_adapter("nobody").result(PATIENCE)
+    engine.load_model(tiny).result(TIMEOUT)
+    engine.drop_adapter("nobody").result(TIMEOUT)
     assert not engine._core._cached
 
 
@@ -112,11 +112,11 @@ def test_who_waits_for_a_model_when_the_engine_is_closed_is_told_at_once(
     closing = threading.Thread(target=engine.close)
     closing.start()
     for future in waiting:
-        assert isinstance(future.exception(PATIENCE), EngineClosedError)
+        assert isinstance(future.exception(TIMEOUT), EngineClosedError)
     gate.open()
-    closing.join(PATIENCE)
+    closing.join(TIMEOUT)
     assert not closing.is_alive()
-    assert isinstance(engine.load_model(other).exception(PATIENCE), EngineClosedError)
+    assert isinstance(engine.load_model(other).exception(TIMEOUT), EngineClosedError)
 
 
 def test_a_model_that_takes_longer_than_it_may_is_given_up_and_not_refused(
@@ -154,11 +154,11 @@ def test_the_loader_takes_half_of_the_threads_and_leaves_the_engine_its_own(
     monkeypatch.setattr(BaseModel, "__init__", observed)
     try:
         engine = start_engine(torch_threads=4)
-        engine.load_model(tiny).result(PATIENCE)
+        engine.load_model(tiny).result(TIMEOUT)
         counted = engine._submit(lambda future: future.set_result(torch.get_num_threads()))
-        assert (seen, counted.result(PATIENCE)) == ([2], 4)
+        assert (seen, counted.result(TIMEOUT)) == ([2], 4)
         begun = in_background(torch.get_num_threads)
-        assert begun.result(PATIENCE) == 4, "of a thread that begins later"
+        assert begun.result(TIMEOUT) == 4, "of a thread that begins later"
     finally:
         torch.set_num_threads(before)
 
@@ -167,7 +167,7 @@ def test_the_engine_rests_while_transformers_has_another_default_dtype(
     start_engine: StartEngine, tiny: Path, other: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = start_engine(dtype="bfloat16")
-    engine.create_adapter("a", tiny, LORA, 0).result(PATIENCE)
+    engine.create_adapter("a", tiny, LORA, 0).result(TIMEOUT)
     # It is made once before without its weights, to see how large it is.
     gate = Gate(monkeypatch, modeling_llama, "LlamaModel", at=2)
     coming = engine.load_model(other)
@@ -177,9 +177,9 @@ def test_the_engine_rests_while_transformers_has_another_default_dtype(
     # It would have been made long since, of bfloat16.
     wait([created], 0.5)
     gate.open()
-    created.result(PATIENCE)
+    created.result(TIMEOUT)
     assert adapter_of(engine, "b").weights.dtype is torch.float32
-    coming.result(PATIENCE)
+    coming.result(TIMEOUT)
     assert torch.get_default_dtype() is torch.float32
 
 
@@ -204,7 +204,7 @@ def test_models_are_made_one_at_a_time_so_that_the_default_dtype_is_as_before(
     # Long enough for it to find the dtype of the other model.
     describing.join(0.5)
     first.open()
-    loading.join(PATIENCE)
+    loading.join(TIMEOUT)
     second.open()
-    describing.join(PATIENCE)
+    describing.join(TIMEOUT)
     assert torch.get_default_dtype() is torch.float32

@@ -110,7 +110,7 @@ def test_the_files_of_a_checkpoint_are_away_and_not_unknown(api: Api, disk: Disk
     assert api.client.get(file["url"]).data == b"W"
 
 
-def test_large_payloads_of_the_other_door_may_be_sent_and_fetched_again(api: Api, disk: Disk) -> None:
+def test_large_payloads_of_togethers_api_may_be_sent_and_fetched_again(api: Api, disk: Disk) -> None:
     post = api.client.post
     resources = post(f"{TOGETHER}/model-resources", json={"base_model": CARD.name}).json["id"]
     made = post(f"{TOGETHER}/training-sessions", json={"model_resources_id": resources}).json["id"]

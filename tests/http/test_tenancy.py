@@ -74,7 +74,7 @@ def test_every_path_below_anothers_session_is_a_404(app: Flask, alice: Api, bob:
     assert operation["status"] == "TRAINING_OPERATION_STATUS_PENDING"
 
 
-def test_every_path_of_the_second_door_below_anothers_things_is_a_404(app: Flask, alice: Api, bob: Api) -> None:
+def test_every_path_of_togethers_api_below_anothers_things_is_a_404(app: Flask, alice: Api, bob: Api) -> None:
     made = alice.client.post(f"{TOGETHER}/model-resources", json={"base_model": "org/tiny"})
     ids = {"model_resources_id": made.json["id"], "operation_id": "1", "payload_id": "1"}
     created = alice.client.post(f"{TOGETHER}/training-sessions", json={"model_resources_id": ids["model_resources_id"]})

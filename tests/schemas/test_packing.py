@@ -79,7 +79,7 @@ def grpo_samples(draw: st.DrawFn) -> dict[str, Any]:
 
 
 def one_by_one(body: dict[str, Any]) -> list[tuple[int, int, float, float, float]]:
-    """(token, target, weight, advantage, logprob) of every entry, by the contract's words."""
+    """(token, target, weight, advantage, logprob) of every entry, as the API documents them."""
     entries = []
     for one in body["samples"]:
         tokens = one["model_input"]["chunks"][0]["encoded_text"]["tokens"]

@@ -18,7 +18,7 @@ def request_of(body: dict[str, Any], card: ModelCard = CARD) -> SampleRequest:
     return sample_request(SampleBodySchema().load(body), card, Limits())
 
 
-def test_the_defaults_are_the_contract_s() -> None:
+def test_the_defaults_are_as_documented() -> None:
     card = ModelCard(name="long", vocab_size=64, context_length=101)
     request = request_of({"prompt": model_input([1])}, card)
     assert request.params == SamplingParams(max_tokens=100, temperature=1.0, top_p=1.0, top_k=-1, stop=())

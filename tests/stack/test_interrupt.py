@@ -11,7 +11,7 @@ import pytest
 
 from stack.process import ROOT
 from tests.stack.test_whole_stack import environment
-from tests.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import TIMEOUT_SECONDS, eventually, is_running
 
 # Python's own answer to Ctrl-C would be a traceback; a program in the shell dies of it.
 COMMAND = [
@@ -47,7 +47,7 @@ class Run:
         """The exit code, once all that it had started is gone."""
         started = psutil.Process(self._popen.pid).children(recursive=True)
         os.killpg(self._popen.pid, signal.SIGINT)
-        code = self._popen.wait(PATIENCE_SECONDS)
+        code = self._popen.wait(TIMEOUT_SECONDS)
         eventually(lambda: not any(is_running(each) for each in started), lambda: f"of {started} some run on")
         return code
 

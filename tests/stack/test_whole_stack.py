@@ -22,7 +22,7 @@ from stack.process import ROOT
 from stack.running import running_stack
 from testing.tiny_model import make_tiny_model
 from tests.stories.client import Session, is_ready
-from tests.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import TIMEOUT_SECONDS, eventually, is_running
 
 HELD = "another stack runs in {data} (http://127.0.0.1:{port}, pid {pid}): stop it, or choose another DATA_DIR"
 STACK = [sys.executable, "-m", "cli"]
@@ -62,7 +62,7 @@ class Up:
 
     def end(self) -> int:
         """Waits for the end of the supervisor and of all that it had started; its exit code."""
-        code = self._popen.wait(PATIENCE_SECONDS)
+        code = self._popen.wait(TIMEOUT_SECONDS)
         eventually(lambda: not any(is_running(child) for child in self.children), self.describe)
         return code
 

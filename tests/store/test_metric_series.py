@@ -1,4 +1,4 @@
-"""Curves are written with the end of the operation that measured them, and kept within bounds."""
+"""Metric series are written with the end of the operation that measured them, and kept within bounds."""
 
 import pytest
 

@@ -74,7 +74,7 @@ def test_sessions_do_not_wait_for_each_other(bench: Bench) -> None:
     assert bench.outbox.take() == theirs
 
 
-def test_a_full_lane_refuses_and_stores_nothing(bench: Bench) -> None:
+def test_a_full_session_queue_refuses_and_stores_nothing(bench: Bench) -> None:
     session = bench.running_session()
     accept(bench, session.id, *[STEP] * 5)
     keys = bench.redis.dbsize()

@@ -12,7 +12,7 @@ from testing.bodies import sample_body, scored
 from tests.browser import DESK, PHONE, Complaints, chromium, running_browser, width_beyond
 from tests.stories.client import Session
 
-PATIENCE = 20_000
+TIMEOUT = 20_000
 pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium: install one, or name it in CHROMIUM")
 
 
@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 def page(browser: Browser, stack: Stack) -> Iterator[Page]:
     """A page that must have given the browser nothing to complain of."""
     context = browser.new_context(viewport=DESK, base_url=stack.url)  # type: ignore[arg-type]
-    context.set_default_timeout(PATIENCE)
+    context.set_default_timeout(TIMEOUT)
     page = context.new_page()
     complaints = Complaints(page)
     yield page

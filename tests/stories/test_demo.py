@@ -14,7 +14,7 @@ import pytest
 from models import bundled
 from stack.address import free_port
 from stack.process import ROOT
-from tests.waiting import PATIENCE_SECONDS, eventually, is_running
+from tests.waiting import TIMEOUT_SECONDS, eventually, is_running
 
 SHORT = {"steps": 2, "questions": 2, "samples": 3, "held-out": 2}
 DEMO = [sys.executable, "-m", "examples.demo", "--tokenizer", str(bundled.DIRECTORY / bundled.NAME)]
@@ -72,7 +72,7 @@ def test_ctrl_c_ends_it_and_its_server_with_a_line_each(demo: subprocess.Popen[b
     started = psutil.Process(demo.pid).children(recursive=True)
     assert {"valkey-server"} < {each.name() for each in started}
     os.killpg(demo.pid, signal.SIGINT)  # as a terminal does
-    assert demo.wait(PATIENCE_SECONDS) == 130, said.read_text()
+    assert demo.wait(TIMEOUT_SECONDS) == 130, said.read_text()
     eventually(lambda: not any(is_running(each) for each in started), lambda: f"of {started} some run on")
     assert "Traceback" not in said.read_text()
     assert said.read_text().splitlines()[-1] == "celerity: SIGINT: the command and the stack have ended"

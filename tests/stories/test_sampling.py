@@ -26,14 +26,14 @@ def test_without_a_seed_no_two_samples_are_alike(session: Session) -> None:
     assert session.sample(QUESTION, max_tokens=12) != session.sample(QUESTION, max_tokens=12)
 
 
-def test_prompts_of_any_length_give_alone_what_they_give_in_a_crowd(session: Session) -> None:
+def test_prompts_of_any_length_sample_the_same_alone_and_beside_others(session: Session) -> None:
     prompts = [[7], [1, 2, 3, 4, 5], list(range(60))]
     alone = [session.sample(prompt, max_tokens=16, seed=3) for prompt in prompts]
     paths = [session.submit("sample", sample_body(prompt, 1, max_tokens=16, seed=3)) for prompt in prompts * 4]
     for number, path in enumerate(paths):
-        (crowd,), (expected,) = session.result(path)["sequences"], alone[number % 3]
-        assert crowd["tokens"] == expected["tokens"]
-        assert crowd["logprobs"] == pytest.approx(expected["logprobs"], abs=1e-5)
+        (together,), (expected,) = session.result(path)["sequences"], alone[number % 3]
+        assert together["tokens"] == expected["tokens"]
+        assert together["logprobs"] == pytest.approx(expected["logprobs"], abs=1e-5)
 
 
 def test_temperature_zero_and_top_k_one_are_greedy(session: Session) -> None:

@@ -72,13 +72,13 @@ def test_every_answer_about_a_real_session_is_documented(
 
 @together.parametrize()
 @few
-def test_every_answer_of_the_second_door_is_documented(case: schemathesis.Case, stack: Stack) -> None:
+def test_every_answer_of_togethers_api_is_documented(case: schemathesis.Case, stack: Stack) -> None:
     check(case, stack)
 
 
 @together.include(path_regex="session_id").exclude(path_regex="/stop").parametrize()
 @few
-def test_every_answer_of_the_second_door_about_a_real_session_is_documented(
+def test_every_answer_of_togethers_api_about_a_real_session_is_documented(
     case: schemathesis.Case, stack: Stack, publishing_id: str
 ) -> None:
     case.path_parameters["session_id"] = publishing_id

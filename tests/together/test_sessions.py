@@ -136,7 +136,7 @@ def test_inactive_sessions_expire_unless_their_expiry_was_extended(stack: Stack,
     api.model_resources.stop(homes[1], force=True)
 
 
-def test_a_session_of_one_door_is_unknown_to_the_other(sdk: Together, session: SessionClient, base_url: str) -> None:
+def test_a_session_of_one_api_is_unknown_to_the_other(sdk: Together, session: SessionClient, base_url: str) -> None:
     native = base_url.removesuffix("/together")
     with Together(base_url=native, api_key="any") as other, pytest.raises(NotFoundError):
         other.post_training.sessions.retrieve(session.session_id)

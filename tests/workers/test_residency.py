@@ -64,8 +64,8 @@ class Bench:
 
     def adapters(self) -> dict[str, int]:
         """The sizes of those that the engine really has: fp32 weights, gradients and two moments."""
-        residents = self.engine._core._cached
-        return {id: 16 * resident.adapter.weights.numel() for id, resident in list(residents.items())}
+        cached = self.engine._core._cached
+        return {id: 16 * each.adapter.weights.numel() for id, each in list(cached.items())}
 
     def free_bytes(self) -> int:
         return WHOLE - sum(self.adapters().values())

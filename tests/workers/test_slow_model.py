@@ -14,7 +14,7 @@ from tests.gate import Gate
 from tests.workers.conftest import Begin
 from workers.engine.loading import model_loader
 
-PATIENCE = 30
+TIMEOUT = 30
 
 
 def test_sessions_sample_train_and_begin_while_the_model_of_another_is_being_loaded(
@@ -40,11 +40,11 @@ def test_sessions_sample_train_and_begin_while_the_model_of_another_is_being_loa
 
     working = threading.Thread(target=work)
     working.start()
-    working.join(PATIENCE)
+    working.join(TIMEOUT)
     meanwhile, seen = done.copy(), harness.store.sessions.get(slow.id).status
     gate.open()
     for thread in (working, creating):
-        thread.join(PATIENCE)
+        thread.join(TIMEOUT)
     assert len(meanwhile) == 4 and meanwhile[1:3] == [None, None]
     assert seen is SessionStatus.CREATING
     assert harness.store.sessions.get(slow.id).status is SessionStatus.RUNNING

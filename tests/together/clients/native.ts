@@ -1,4 +1,4 @@
-// One GRPO step through the native door, with the types of its own document.
+// One GRPO step through the native API, with the types of its own document.
 import createClient from "openapi-fetch";
 import type { components, paths } from "./native-api.js";
 

@@ -1,4 +1,4 @@
-// One GRPO step through the second door, with the types of its own document.
+// One GRPO step through Together's API, with the types of its own document.
 import createClient from "openapi-fetch";
 import type { paths } from "./together-api.js";
 

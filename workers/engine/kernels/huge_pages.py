@@ -1,4 +1,4 @@
-"""Memory in pages of 2 MiB, where the system has them: see docs/decisions/0047-huge-pages.md."""
+"""Memory in pages of 2 MiB, where the system has them: see docs/decisions/0049-huge-pages.md."""
 
 import mmap
 import threading

@@ -1,4 +1,4 @@
-"""Which function a request's loss is, and what is reported of it."""
+"""Dispatches a request's loss to its function, and reports its metrics."""
 
 import numpy as np
 from torch import Tensor

@@ -5,16 +5,16 @@ import random
 import pytest
 from flask import Flask
 
-from app.console import pieces
+from app.console import token_decoder
 from tests.engine.small_tokenizers import small_tokenizers
 
 TOKENIZERS = small_tokenizers()
 
 
 def texts_of(app: Flask, monkeypatch: pytest.MonkeyPatch, name: str, tokens: list[int]) -> list[str]:
-    monkeypatch.setattr(pieces, "_tokenizer", lambda *_: TOKENIZERS[name].backend_tokenizer)
+    monkeypatch.setattr(token_decoder, "_tokenizer", lambda *_: TOKENIZERS[name].backend_tokenizer)
     with app.app_context():
-        made = pieces.Pieces("any")
+        made = token_decoder.TokenDecoder("any")
         return [made.next(token) for token in tokens]
 
 

@@ -1,4 +1,4 @@
-"""Tokens as pieces of text, one after the other."""
+"""Decodes a sequence token by token."""
 
 import logging
 from functools import lru_cache
@@ -16,7 +16,7 @@ INCOMPLETE = "\ufffd"
 MOST_PENDING = 4
 
 
-class Pieces:
+class TokenDecoder:
     """The text that each token of a sequence adds to those before it: nothing for one that ends within a character.
     Without a tokenizer on this host that can be used, the tokens' numbers."""
 
