@@ -153,7 +153,7 @@ class Chunks:
     def __iter__(self) -> Iterator[bytes]:
         try:
             yield from self._chunks
-        except Exception:
+        except Exception:  # whatever the maker raises is only noted here
             self.have_failed = True
             raise
 

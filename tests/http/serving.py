@@ -10,18 +10,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from socket import socket
 
 import orjson
 
 ROOT = Path(__file__).parents[2]
 FILES = 1024
-
-
-def free_port() -> int:
-    with socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -14,9 +14,10 @@ import orjson
 import pytest
 
 from domain.api_key import KeyLimits
+from stack.address import free_port
 from store.store import Store
 from tests.http.conftest import SESSIONS
-from tests.http.serving import FILES, free_port, request, serving
+from tests.http.serving import FILES, request, serving
 from tests.waiting import eventually
 
 LIMIT = 20_000_000

@@ -15,10 +15,11 @@ from redis import Redis
 
 from domain.operation import OperationStatus
 from settings import Settings
+from stack.address import free_port
 from store import keys
 from store.store import Store
 from tests.http.conftest import SESSIONS
-from tests.http.serving import ROOT, free_port, request, serving
+from tests.http.serving import ROOT, request, serving
 from tests.waiting import eventually
 
 LIMIT = 20_000_000

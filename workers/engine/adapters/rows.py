@@ -1,6 +1,6 @@
 """Which adapters act on which rows of a packed pass."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -8,6 +8,9 @@ from torch import Tensor
 
 from workers.engine.adapters.adapter import Adapter, Published
 from workers.engine.adapters.dropout import Dropout
+
+DropoutFunction = Callable[[Tensor, Dropout, int], Tensor]
+"""A backend's `dropout`."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,10 @@ class AdapterRows:
     def of(self, x_TI: Tensor) -> Tensor:
         """Its rows of x, as a view."""
         return x_TI if self.rows is None else x_TI[self.rows]
+
+    def apply_dropout(self, x_NI: Tensor, group: int, function: DropoutFunction) -> Tensor:
+        """These rows with the mask of a group of layers; x itself where there is no dropout."""
+        return x_NI if self.dropout is None else function(x_NI, self.dropout, group)
 
 
 def grouped(adapters: Sequence[Adapter | Published]) -> list[int]:

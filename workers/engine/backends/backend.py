@@ -142,8 +142,3 @@ class Backend(Protocol):
         A row depends on its own parameters and uniform only; one whose logits are not finite gets some token and a
         logprob that is not finite.
         """
-
-
-def dropped(backend: Backend, x_NI: Tensor, dropout: Dropout | None, group: int) -> Tensor:
-    """x, dropped out where there is a dropout."""
-    return x_NI if dropout is None else backend.dropout(x_NI, dropout, group)

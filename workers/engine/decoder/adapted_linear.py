@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from workers.engine.adapters.layout import Matrices
-from workers.engine.backends.backend import Backend, FrozenLinear, dropped
+from workers.engine.backends.backend import Backend, FrozenLinear
 from workers.engine.backends.pass_adapters import PassAdapters
 from workers.engine.decoder.forward_pass import ForwardPass
 
@@ -52,7 +52,7 @@ class _AdaptedProduct(torch.autograd.Function):
         grad_TI, h_grads = layer.base.adapted_backward(grads[0], adapters, group, of_input=ctx.needs_input_grad[0])
         leaf_grads: list[Tensor] = []
         for rows, h_NS, grad_NS in zip(adapters.rows, hs, h_grads, strict=True):
-            x_NI, grad_NO = dropped(backend, rows.of(x_TI), rows.dropout, group), rows.of(grads[0])
+            x_NI, grad_NO = rows.apply_dropout(rows.of(x_TI), group, backend.dropout), rows.of(grads[0])
             leaf_grads.append(backend.outer(grad_NS, x_NI, rows.adapter.scale))
             leaf_grads += _b_grads(backend, h_NS, grad_NO, rows.adapter.matrices[group])
         return grad_TI, grads[0] if ctx.needs_input_grad[1] else None, None, None, *leaf_grads

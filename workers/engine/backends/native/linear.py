@@ -1,18 +1,15 @@
 """Frozen products by our kernel, with adapters inside."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from torch import Tensor
 
-from workers.engine.adapters.dropout import Dropout
-from workers.engine.adapters.rows import AdapterRows
+from workers.engine.adapters.rows import DropoutFunction
 from workers.engine.backends.native.adapter_table import AdapterTable
 from workers.engine.backends.native.packed_adapter import PackedAdapter
 from workers.engine.backends.pass_adapters import PassAdapters
 from workers.engine.backends.torch.linear import low_rank_grads
 from workers.engine.kernels.packed_linear import PackedLinear
-
-DropOut = Callable[[Tensor, Dropout, int], Tensor]
 
 
 class NativeLinear:
@@ -20,7 +17,7 @@ class NativeLinear:
 
     is_packed = True
 
-    def __init__(self, packed: PackedLinear, dropout: DropOut) -> None:
+    def __init__(self, packed: PackedLinear, dropout: DropoutFunction) -> None:
         self.packed, self._dropout = packed, dropout
         self.inputs, self.outputs = packed.inputs, packed.outputs
 
@@ -44,7 +41,7 @@ class NativeLinear:
         if any(rows.dropout for rows in adapters.rows):
             adapter_x_TI = x_TI.clone()
             for rows in adapters.rows:
-                rows.of(adapter_x_TI).copy_(self._dropped(rows.of(x_TI), rows, group))
+                rows.of(adapter_x_TI).copy_(rows.apply_dropout(rows.of(x_TI), group, self._dropout))
         y_TO, h_TS = self.packed.adapted(x_TI, adapter_x_TI, plus_TO, table)
         return y_TO, _of_adapters(h_TS, adapters, group)
 
@@ -60,11 +57,8 @@ class NativeLinear:
             if rows.dropout:
                 last = rows.adapter.low_rank.layout(PackedAdapter, dtype, True).groups[group].b.linear()
                 part_NI = last.product(rows.of(grad_TS)[:, : last.inputs])
-                rows.of(grad_TI).add_(self._dropped(part_NI, rows, group))
+                rows.of(grad_TI).add_(rows.apply_dropout(part_NI, group, self._dropout))
         return grad_TI, _of_adapters(grad_TS, adapters, group)
-
-    def _dropped(self, x_NI: Tensor, rows: AdapterRows, group: int) -> Tensor:
-        return x_NI if rows.dropout is None else self._dropout(x_NI, rows.dropout, group)
 
 
 def _of_adapters(h_TS: Tensor, adapters: PassAdapters, group: int) -> list[Tensor]:

@@ -1,13 +1,12 @@
 """Frozen products by torch's operations (oneDNN's on a CPU), with adapters as further products that are added."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from workers.engine.adapters.dropout import Dropout
-from workers.engine.adapters.rows import AdapterRows
+from workers.engine.adapters.rows import AdapterRows, DropoutFunction
 from workers.engine.backends.pass_adapters import PassAdapters
 from workers.engine.backends.torch.operands import LoraOperands, Operand
 from workers.engine.backends.torch.products import (
@@ -22,8 +21,6 @@ from workers.engine.backends.torch.products import (
 # The layout is the same for any batch; this only tells oneDNN that batches are not of one row.
 TYPICAL_ROWS = 64
 
-DropOut = Callable[[Tensor, Dropout, int], Tensor]
-
 
 class TorchLinear:
     """As FrozenLinear. W is held in the dtype that products are computed in, on a CPU in oneDNN's layout.
@@ -34,7 +31,7 @@ class TorchLinear:
 
     is_packed = False
 
-    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, dropout: DropOut) -> None:
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None, dropout: DropoutFunction) -> None:
         self.outputs, self.inputs = weight_OI.shape
         self._dropout = dropout
         weight_OI = weight_OI.detach()
@@ -66,7 +63,7 @@ class TorchLinear:
         if adapters.stacked:
             return self.product(x_TI, _sum(adapters.stacked.low_rank(x_TI, group), plus_TO)), ()
         operands = [_operand(rows, group, x_TI.dtype) for rows in adapters.rows]
-        inputs = [self._dropped(rows.of(x_TI), rows, group) for rows in adapters.rows]
+        inputs = [rows.apply_dropout(rows.of(x_TI), group, self._dropout) for rows in adapters.rows]
         hs = [product(x_NI, operand.a_SI) for x_NI, operand in zip(inputs, operands, strict=True)]
         parts = [product(h_NS, operand.b_OS) for h_NS, operand in zip(hs, operands, strict=True)]
         return self.product(x_TI, _sum(_laid_out(parts, adapters), plus_TO)), hs
@@ -79,13 +76,10 @@ class TorchLinear:
             return None, grads
         operands = [_operand(rows, group, grad_TO.dtype) for rows in adapters.rows]
         parts = [
-            self._dropped(grad_product(grad_NS, operand.a_SI), rows, group)
+            rows.apply_dropout(grad_product(grad_NS, operand.a_SI), group, self._dropout)
             for grad_NS, rows, operand in zip(grads, adapters.rows, operands, strict=True)
         ]
         return self.transposed().product(grad_TO, _laid_out(parts, adapters)), grads
-
-    def _dropped(self, x_NI: Tensor, rows: AdapterRows, group: int) -> Tensor:
-        return x_NI if rows.dropout is None else self._dropout(x_NI, rows.dropout, group)
 
 
 @dataclass(frozen=True)
