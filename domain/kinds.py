@@ -24,7 +24,7 @@ from domain.sample import SampleRequest, SampleResult
 from domain.weights_sync import WeightsSyncRequest, WeightsSyncResult
 
 
-class KindFacts(msgspec.Struct, frozen=True, kw_only=True):
+class KindSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is the same for all operations of a kind.
 
     `time_limit` is a field of TimeLimits, None where there is no limit. An operation that `only_reads` the weights runs
@@ -48,24 +48,24 @@ class KindFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.changes_it_when_not_finite and error.code is ErrorCode.NON_FINITE
 
 
-class Nothing(msgspec.Struct, frozen=True):
+class Empty(msgspec.Struct, frozen=True):
     """The request and the result of the two ends of a session, which no user asks for."""
 
 
-_FORWARD_BACKWARD = KindFacts(
+_FORWARD_BACKWARD = KindSpec(
     request=ForwardBackwardRequest,
     result=ForwardBackwardResult,
     time_limit="forward_backward_timeout",
     changes_the_adapter=True,
     metrics=metrics_of_forward_backward,
 )
-_CHECKPOINT = KindFacts(request=CheckpointRequest, result=Checkpoint, time_limit="checkpoint_timeout")
+_CHECKPOINT = KindSpec(request=CheckpointRequest, result=Checkpoint, time_limit="checkpoint_timeout")
 
 K = OperationKind
 
-KINDS: dict[OperationKind, KindFacts] = {
-    K.CREATE_SESSION: KindFacts(request=Nothing, result=Nothing, time_limit="create_session_timeout"),
-    K.SAMPLE: KindFacts(
+KINDS: dict[OperationKind, KindSpec] = {
+    K.CREATE_SESSION: KindSpec(request=Empty, result=Empty, time_limit="create_session_timeout"),
+    K.SAMPLE: KindSpec(
         request=SampleRequest,
         result=SampleResult,
         time_limit="sample_timeout",
@@ -74,7 +74,7 @@ KINDS: dict[OperationKind, KindFacts] = {
     ),
     K.FORWARD_BACKWARD: _FORWARD_BACKWARD,
     K.CUSTOM_FORWARD_BACKWARD: _FORWARD_BACKWARD,
-    K.OPTIM_STEP: KindFacts(
+    K.OPTIM_STEP: KindSpec(
         request=OptimStepRequest,
         result=OptimStepResult,
         time_limit="optim_step_timeout",
@@ -83,7 +83,7 @@ KINDS: dict[OperationKind, KindFacts] = {
         changes_it_when_not_finite=True,
         metrics=metrics_of_optim_step,
     ),
-    K.WEIGHTS_SYNC: KindFacts(
+    K.WEIGHTS_SYNC: KindSpec(
         request=WeightsSyncRequest,
         result=WeightsSyncResult,
         time_limit="weights_sync_timeout",
@@ -92,5 +92,5 @@ KINDS: dict[OperationKind, KindFacts] = {
     K.TRAINING_CHECKPOINT: _CHECKPOINT,
     K.INFERENCE_CHECKPOINT: _CHECKPOINT,
     # All it does is to free what the session had.
-    K.STOP_SESSION: KindFacts(request=Nothing, result=Nothing, time_limit=None),
+    K.STOP_SESSION: KindSpec(request=Empty, result=Empty, time_limit=None),
 }

@@ -76,7 +76,7 @@ def _statuses() -> str:
 
 def _kinds() -> str:
     """Sets of operation kinds: `only_reads[kind]`, `is_public[kind]`."""
-    reading = _set(kind for kind, facts in KINDS.items() if facts.only_reads)
+    reading = _set(kind for kind, spec in KINDS.items() if spec.only_reads)
     public = _set(kind for kind in KINDS if kind.is_public)
     return f"local only_reads, is_public = {reading}, {public}\n"
 

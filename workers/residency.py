@@ -31,7 +31,7 @@ from workers.retry import OperationRetry
 
 log = logging.getLogger(__name__)
 
-ROOM_PAUSE = 0.05
+POLL_SECONDS = 0.05
 
 
 @dataclass
@@ -46,9 +46,8 @@ class LoadedSession:
 
 
 class Residency:
-    """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker
-    has held the session, what is here is old. And it is good for one last change: when Redis has come back with less
-    than it had told, what is here is new.
+    """GPU memory is a cache of the store. An adapter is good for one epoch of its session: after another worker has
+    held the session it is stale. And for one last change: when Redis has come back without its last writes it is ahead.
 
     An adapter is admitted under one lock, held by the one that waits for room: those that come after it wait too, so
     that small adapters that are always in use cannot keep a large one waiting.
@@ -92,25 +91,26 @@ class Residency:
         Raises OperationFailedError when its base model cannot be loaded, its adapter does not fit, that takes too long,
         or the session has been elsewhere and come back since the operation was claimed, and ObjectsAwayError.
         """
-        own = Deadline(claim.kind, claim.timeout_seconds)
-        coming = own if claim.kind is OperationKind.CREATE_SESSION else RestoreDeadline(self._create_timeout)
+        operation_deadline = Deadline(claim.kind, claim.timeout_seconds)
+        is_creation = claim.kind is OperationKind.CREATE_SESSION
+        restore_deadline = operation_deadline if is_creation else RestoreDeadline(self._create_timeout)
         lock = self._lock(claim.session_id)
-        is_here = _is_good_for(claim, self._loaded.get(claim.session_id))
-        with (own if is_here else coming).holding(self._admission):
+        is_loaded = _is_good_for(claim, self._loaded.get(claim.session_id))
+        with (operation_deadline if is_loaded else restore_deadline).holding(self._admission):
             # Waited for without the session's lock: whoever leaves the session, or parks it, needs that.
             pass
         # Whoever restores it meanwhile keeps to that limit, and may then replay for as long as it takes.
-        with own.holding(lock) if is_here else lock:
+        with operation_deadline.holding(lock) if is_loaded else lock:
             session = self._loaded.get(claim.session_id)
             if session is None or not _is_good_for(claim, session):
                 _refuse_if_late(claim, session)
-                session, is_here = self._restore(claim, coming), False
+                session, is_loaded = self._restore(claim, restore_deadline), False
             if KINDS[claim.kind].changes_the_adapter:
                 session.last_change = claim.fence
             self._loaded.move_to_end(claim.session_id)
             self._count_user(session, 1)
         self._park_surplus()
-        deadline = own if is_here else Deadline(claim.kind, claim.timeout_seconds)
+        deadline = operation_deadline if is_loaded else Deadline(claim.kind, claim.timeout_seconds)
         try:
             yield deadline
         except OperationFailedError as failed:
@@ -194,14 +194,14 @@ class Residency:
             log.info("session %s parked", session_id)
         return freed
 
-    def _make_room(self, size: int, coming: Deadline) -> None:
+    def _make_room(self, size: int, restore_deadline: Deadline) -> None:
         """Parks what is idle, and waits for what is not, until an adapter of this size fits.
 
         Raises OperationFailedError when it would not fit alone, or that takes too long.
         """
         while not self._park_until_free(needed(size) + self._reserved_bytes) and self._loaded:
-            coming.check()
-            time.sleep(ROOM_PAUSE)
+            restore_deadline.check()
+            time.sleep(POLL_SECONDS)
         free = self._free_bytes()
         if not self._loaded and free < needed(size):
             raise OperationFailedError(
@@ -219,12 +219,12 @@ class Residency:
             free += self._park(session_id)
         return free >= wanted
 
-    def _restore(self, claim: Claim, coming: Deadline) -> LoadedSession:
+    def _restore(self, claim: Claim, restore_deadline: Deadline) -> LoadedSession:
         if stale := self._loaded.get(claim.session_id):
             # Good for no operation any more, also when this one does not get as far as to drop it.
             stale.epoch = None
-        directory = self._load_model(claim.spec.base_model.name, coming)
-        with coming.paused():
+        directory = self._load_model(claim.spec.base_model.name, restore_deadline)
+        with restore_deadline.paused():
             # As long as the store is away; that is no fault of the operation.
             kept = self._retry.until_available(
                 claim, lambda: self._store.snapshots.load(claim.session_id), "restoring the session"
@@ -232,12 +232,12 @@ class Residency:
         state = AdapterState.from_bytes(kept.snapshot) if kept.snapshot else None
         if state and kept.is_checkpoint and not claim.spec.load_optimizer:
             state = state.weights_only()
-        coming.answer(self._engine.drop_adapter(claim.session_id))
+        restore_deadline.answer(self._engine.drop_adapter(claim.session_id))
         self._loaded.pop(claim.session_id, None)
         session = LoadedSession(claim.spec.adapter_bytes)
-        with coming.holding(self._admission):
-            self._make_room(session.size, coming)
-            self._create(claim, state, directory, coming)
+        with restore_deadline.holding(self._admission):
+            self._make_room(session.size, restore_deadline)
+            self._create(claim, state, directory, restore_deadline)
             self._loaded[claim.session_id] = session
         for operation in kept.replayed:
             self._replay(claim, operation)
@@ -246,18 +246,18 @@ class Residency:
             log.info("session %s restored, %d operations replayed", claim.session_id, len(kept.replayed))
         return session
 
-    def _load_model(self, name: str, coming: Deadline) -> Path:
+    def _load_model(self, name: str, restore_deadline: Deadline) -> Path:
         """The directory of a base model that is in memory then. It may have to be fetched and loaded: that goes on when
         the time is up, for whoever asks next. Nobody waits for admission meanwhile."""
         with self._loading(name):
-            directory = coming.answer(in_background(lambda: self._catalog.directory(name)))
-            coming.answer(self._engine.load_model(directory))
+            directory = restore_deadline.answer(in_background(lambda: self._catalog.directory(name)))
+            restore_deadline.answer(self._engine.load_model(directory))
             return directory
 
-    def _create(self, claim: Claim, state: AdapterState | None, directory: Path, coming: Deadline) -> None:
+    def _create(self, claim: Claim, state: AdapterState | None, directory: Path, restore_deadline: Deadline) -> None:
         session_id, spec = claim.session_id, claim.spec
         with self._loading(spec.base_model.name):
-            coming.answer(
+            restore_deadline.answer(
                 self._engine.create_adapter(
                     session_id, directory, spec.lora, spec.seed, state, publishes=spec.publishes
                 )

@@ -12,7 +12,7 @@ class Report:
     ended: int = 0
     lost: int = 0
     doubled: int = 0
-    standstills: int = 0
+    stuck: int = 0
     # By a Redis that lost its last writes.
     forgotten: int = 0
     retries: int = 0
@@ -35,14 +35,14 @@ class Report:
 
     @property
     def is_clean(self) -> bool:
-        return self.accepted > 0 and not (self.lost or self.doubled or self.standstills or self.differences)
+        return self.accepted > 0 and not (self.lost or self.doubled or self.stuck or self.differences)
 
     def __str__(self) -> str:
         times = sorted(self.latencies)
         at = {share: 1000 * times[int(share * (len(times) - 1))] for share in (0.5, 0.9, 0.99, 1.0)}
         lines = [
             f"accepted {self.accepted}, ended {self.ended}, lost {self.lost}, doubled {self.doubled}, "
-            f"forgotten {self.forgotten}, sessions that stand still {self.standstills}",
+            f"forgotten {self.forgotten}, stuck sessions {self.stuck}",
             f"sessions: {dict(self.sessions)}; {self.checkpoints} checkpoints kept, {self.deleted} deleted",
             f"ended without effect: {dict(self.without_effect)}; too late to cancel {self.too_late}",
             f"refused after a stop {self.refused}; logged {self.logged}; expired {self.expired}",

@@ -17,7 +17,7 @@ from tests.chaos.together_api import TogetherApi
 # Operations that may be on their way before the oldest is waited for. While a session sends, as many of its newest
 # results must be kept as this and a long round together.
 MOST_UNREAD = 24
-# For an operation to end once the one before it has: much longer than a trial goes without a lull.
+# For an operation to end once the one before it has: much longer than a trial goes without such a pause.
 END_SECONDS = 900.0
 
 

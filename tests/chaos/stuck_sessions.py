@@ -1,4 +1,4 @@
-"""A time without faults, in which all that was accepted before has to end."""
+"""A pause without faults, in which all that was accepted before has to end."""
 
 import time
 from contextlib import suppress
@@ -12,7 +12,7 @@ from tests.chaos.deployment import Deployment
 POLL_SECONDS = 0.1
 
 
-def sessions_standing_still(deployment: Deployment, seconds: float) -> set[str]:
+def stuck_sessions(deployment: Deployment, seconds: float) -> set[str]:
     """Waits until every operation that has been accepted by now has ended: the sessions of which one has not when the
     time is up."""
     waiting: set[bytes] | None = None

@@ -49,7 +49,7 @@ def trial(
                 story.join()
         deployment.wait_ready()
         report = judge(settings, stories, injector.counts, model)
-        report.standstills = len(injector.standing_still)
+        report.stuck = len(injector.stuck)
         report.idle, report.not_tried = injector.idle, injector.not_tried
         return report
 

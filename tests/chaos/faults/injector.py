@@ -12,7 +12,7 @@ from domain.api_key import ANONYMOUS
 from store import keys
 from tests.chaos.deployment import Deployment
 from tests.chaos.faults.table import WEIGHTS, Fault, draw, impossible
-from tests.chaos.lull import sessions_standing_still
+from tests.chaos.stuck_sessions import stuck_sessions
 
 PAUSE_SECONDS = (0.2, 2.0)
 # How long the release of operations may take to lead to one that has not ended: an API is started again meanwhile.
@@ -20,18 +20,18 @@ BUSY_SECONDS = 10.0
 POLL_SECONDS = 0.005
 # So many faults in a row hit what may not have recovered from the one before. Then everything has to.
 FAULTS_IN_A_ROW = 10
-LULL_SECONDS = 120.0
+MOST_PAUSE_SECONDS = 120.0
 
 
 class Injector:
-    """Injects `total` faults, each when some accepted operation has not ended, with a lull now and then, in which
-    sessions that stand still are found. In the caller's thread, since a process that it starts ends with the thread
+    """Injects `total` faults, each when some accepted operation has not ended, with a pause now and then, in which
+    stuck sessions are found. In the caller's thread, since a process that it starts ends with the thread
     that started it."""
 
     def __init__(self, deployment: Deployment, seed: int, total: int, kinds: Iterable[Fault] = WEIGHTS) -> None:
         self.counts: Counter[str] = Counter()
         self.idle = 0
-        self.standing_still: set[str] = set()
+        self.stuck: set[str] = set()
         self._deployment = deployment
         self._rng = random.Random(seed)
         lacking = impossible(deployment)
@@ -58,7 +58,7 @@ class Injector:
                 self.idle += 1
             fault(self._deployment, self._rng)
             if number % FAULTS_IN_A_ROW == 0 or number == len(self._faults):
-                self.standing_still |= sessions_standing_still(self._deployment, LULL_SECONDS)
+                self.stuck |= stuck_sessions(self._deployment, MOST_PAUSE_SECONDS)
             self._deployment.check()
 
     def _is_busy(self) -> bool:
